@@ -178,7 +178,7 @@ def _greeted(line: bytes) -> State:
 def _closed() -> Problem:
     return Problem(
         code="node-gone",
-        what="The Tandem that had this home has ended or was closed.",
+        what="The Tandem that used this home has ended or was closed.",
         fix="Start it again.",
     )
 
@@ -194,7 +194,7 @@ def _behind() -> Problem:
 def _no_answer(limit_s: float) -> Problem:
     return Problem(
         code="no-answer",
-        what=f"The Tandem that has this home did not answer within {limit_s:g} s.",
+        what=f"The Tandem that uses this home did not answer within {limit_s:g} s.",
         fix="See logs/tandem.log in its home; if it hangs, end it and start it again.",
     )
 
@@ -202,6 +202,6 @@ def _no_answer(limit_s: float) -> Problem:
 def _differs() -> Problem:
     return Problem(
         code="versions-differ",
-        what=f"The Tandem that has this home is not version {TANDEM} and uses other messages.",
+        what=f"The Tandem that uses this home is not version {TANDEM} and sends other messages.",
         fix="End it and start it again, so that both are the same version.",
     )

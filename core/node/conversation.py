@@ -30,13 +30,13 @@ class Conversation:
     def __init__(self, node: NodeFace, write: Write, *, kept_bytes: int = KEPT_BYTES) -> None:
         self._node = node
         self._write = write
-        self._kept = kept_bytes
+        self._kept_bytes = kept_bytes
         self._lines: deque[tuple[bool, bytes]] = deque()
         """Whether it is a reply, and the line."""
         self._waiting_bytes = 0
         """Total size of all lines."""
         self._missed = 0
-        self._something = asyncio.Event()
+        self._has_work = asyncio.Event()
         self._all_written = asyncio.Event()
         self._commands = Background()
 
@@ -67,7 +67,7 @@ class Conversation:
         async for chunk in chunks:
             for line in lines.feed(chunk):
                 self._on_line(line)
-            if self._waiting_bytes >= self._kept:
+            if self._waiting_bytes >= self._kept_bytes:
                 # Backpressure: stop reading until replies are drained.
                 await self._all_written.wait()
         for line in lines.end():
@@ -97,7 +97,7 @@ class Conversation:
         self._put(json_lines.write_reply(number, await self._node.submit(command)), reply=True)
 
     def _on_event(self, event: Event, state: State) -> None:
-        if not self._missed and self._waiting_bytes < self._kept:
+        if not self._missed and self._waiting_bytes < self._kept_bytes:
             self._put(json_lines.write_event(event), reply=False)
             return
         if not self._missed:
@@ -111,12 +111,12 @@ class Conversation:
         self._lines.append((reply, line))
         self._waiting_bytes += len(line)
         self._all_written.clear()
-        self._something.set()
+        self._has_work.set()
 
     async def _write_lines(self) -> None:
         while True:
-            await self._something.wait()
-            self._something.clear()
+            await self._has_work.wait()
+            self._has_work.clear()
             while self._lines or self._missed:
                 if not self._lines:
                     greeting = json_lines.write_greeting(self._node.state, self._missed)

@@ -1,4 +1,4 @@
-"""A node's self-examination: the doctor, its fixes, and a zip for whoever helps.
+"""Examines this node: the doctor, its fixes, and a zip for those who help.
 
 The zip has log, findings, versions and state; no keys, scripts or outputs. The doctor is imported late: it is
 rarely used.

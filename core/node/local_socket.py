@@ -71,7 +71,7 @@ class LocalSocket:
             ) from error
 
     async def reopen(self) -> None:
-        """Its file was deleted: listen at a new one. Existing connections continue."""
+        """The socket's file was deleted: listen at a new one. Existing connections continue."""
         if self._server is not None:
             self._server.close()
         await self.open()
@@ -104,7 +104,7 @@ class LocalSocket:
             await writer.drain()
 
         try:
-            if self._loopback and not await loopback_socket.knows(reader, self._secret):
+            if self._loopback and not await loopback_socket.knows_secret(reader, self._secret):
                 _log.warning("refused a loopback connection without the home's secret")
                 return
             if await asyncio.to_thread(is_trainers, writer.get_extra_info("socket")):

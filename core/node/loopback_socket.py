@@ -20,7 +20,7 @@ from core.home.home import Home
 HOST = "127.0.0.1"
 SECRET_BYTES = 32
 BACKLOG = 32
-KNOWN_LIMIT_S = 5.0
+SECRET_LIMIT_S = 5.0
 
 
 def listen(home: Home) -> tuple[socket.socket, bytes]:
@@ -67,7 +67,9 @@ def peer_pid(connection: socket.socket) -> int:
     raise OSError("no process is known at the other end")
 
 
-async def knows(reader: asyncio.StreamReader, secret: bytes, *, limit_s: float = KNOWN_LIMIT_S) -> bool:
+async def knows_secret(
+    reader: asyncio.StreamReader, secret: bytes, *, limit_s: float = SECRET_LIMIT_S
+) -> bool:
     """Whether the first line is the secret, within ``limit_s``."""
     try:
         async with asyncio.timeout(limit_s):

@@ -57,7 +57,7 @@ class IntroducedPeers:
 
     def on_event(self, event: ev.Event) -> None:
         match event:
-            # A run that this laptop starts introduces nobody to it; one of somebody else's may have before.
+            # Own runs introduce nobody to this laptop; they only end what another's run introduced.
             case ev.RunPlanned(plan=plan) if plan.starter != self._me or self._introductions.plan is not None:
                 self._become(self._introductions.planned(plan, self._store()))
             case ev.RunPhaseChanged(run=run, phase=Finished() | Stopped() | Failed() as phase):
@@ -68,7 +68,7 @@ class IntroducedPeers:
         questions. A laptop that is not paired may send only what its run needs."""
         if self._store().peer(device) is not None:
             return False
-        after = self._introductions.letting(device, message) if device in self.nodes else None
+        after = self._introductions.received(device, message) if device in self.nodes else None
         if after is not None:
             self._introductions = after
             return False

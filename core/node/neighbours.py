@@ -83,7 +83,7 @@ class Neighbours:
             opened.settings.name,
             lambda: self.listener.port,
             on_event=self._on_pairing,
-            on_held=self._on_held,
+            on_held=self._update_pins,
             known_as=lambda name: self.trust.store.known_as(name),
             strangers=strangers,
         )
@@ -97,7 +97,7 @@ class Neighbours:
             on_excess=self._on_excess,
         )
         self.introduced = IntroducedPeers(
-            identity.device_id, self.links, store=lambda: self.trust.store, on_change=self._on_held
+            identity.device_id, self.links, store=lambda: self.trust.store, on_change=self._update_pins
         )
         self.transfers = Transfers(identity, peer_of=self.links.peer_of, pins=lambda: self._pins)
 
@@ -107,7 +107,7 @@ class Neighbours:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """This laptop's own, ``host:port``."""
+        """This laptop's own addresses, ``host:port``."""
         return self._presence.addresses if self._presence is not None else ()
 
     async def listen(self) -> Problem | None:
@@ -115,8 +115,8 @@ class Neighbours:
 
         Raises ``TandemError``.
         """
-        self._on_held()
-        self._keep_places()
+        self._update_pins()
+        self._reserve_places()
         hello = self._hello()
         self.pairing.rename(hello.name)
         notice = await self.listener.start(self._settings.port, _hosts(self._settings))
@@ -137,7 +137,7 @@ class Neighbours:
         await self._presence.start()
         return notice
 
-    async def follow(self, before: Settings, after: Settings, name: str) -> None:
+    async def apply_settings(self, before: Settings, after: Settings, name: str) -> None:
         """Apply changed settings; a changed port is used at the next start."""
         self.pairing.rename(name)
         if self._presence is not None:
@@ -153,14 +153,14 @@ class Neighbours:
         self.links.send_all(message, but=self.introduced.nodes)
 
     def tell_name(self) -> None:
-        """Tell linked paired devices this laptop's name, if it has another one since it told them."""
+        """Tell linked paired devices this laptop's name, if it has changed since they were told."""
         mine = self._hello()
         for device in self.links.linked:
             if device not in self.introduced.nodes and self.links.name_said(device) != mine.name:
                 self.links.send(device, BusyTold(busy=mine.busy, name=mine.name))
 
     def meet_paired(self) -> None:
-        """Report the paired devices, and begin to call them."""
+        """Report the paired devices, and begin to link with them."""
         for peer in self.trust.store.peers:
             self._meet(peer)
 
@@ -223,10 +223,10 @@ class Neighbours:
         for device in known - kept:
             self.links.forget(device)
             self._reached.pop(device, None)
-        self._keep_places()
+        self._reserve_places()
         self.introduced.update_links()
         if before.pins != after.pins:
-            self._on_held()
+            self._update_pins()
         for device in known - kept:
             self._emit(ev.DeviceForgotten(device=device))
         for peer in after.peers:
@@ -251,8 +251,8 @@ class Neighbours:
         )
         self.links.pair(peer.cert_der, name=peer.name, hints=peer.addr_hints)
 
-    def _keep_places(self) -> None:
-        """Strangers must not keep out a paired laptop that calls from an earlier address."""
+    def _reserve_places(self) -> None:
+        """Reserve places for paired laptops' known addresses: strangers must not keep them out."""
         hints = (hint for peer in self.trust.store.peers for hint in peer.addr_hints)
         self._strangers.keep_places(address.hosts(hints) | set(self._reached.values()))
 
@@ -260,7 +260,7 @@ class Neighbours:
     def _pins(self) -> tuple[bytes, ...]:
         return (*self.trust.store.pins, *self.introduced.pins)
 
-    def _on_held(self) -> None:
+    def _update_pins(self) -> None:
         self.listener.trust(self._pins, self.pairing.held())
 
     # --- pairing -------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ class Neighbours:
         self.transfers.reached(device)
         if is_paired := device not in self.introduced.nodes:
             self._reached[device] = self.links.peer_host(device)
-            self._keep_places()
+            self._reserve_places()
         name = self._name_for(device, hello.name)
         self._emit(
             ev.LinkUp(

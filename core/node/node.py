@@ -217,7 +217,7 @@ class Node:
         if isinstance(event, ev.TelemetryReported):
             self._runs.history.note_use(event)
         elif isinstance(event, ev.DeviceEvent):
-            self._runs.returns.look()
+            self._runs.returns.on_news()
         self._sweeps.on_event(event)
 
     def _notice(self, problem: Problem) -> None:
@@ -236,7 +236,7 @@ class Node:
                 return an.Refused(problem=diagnostics.ENDING)
             return await self._do(command)
         except TandemError as error:
-            if error.problem.code == "not-sealed" and await self._look_at_seal():
+            if error.problem.code == "not-sealed" and await self._recheck_seal():
                 return await self.submit(command)  # it was allowed after this laptop was checked
             return an.Refused(problem=error.problem)
         except WorkerClosed:  # it was under way when the node began to end
@@ -305,7 +305,7 @@ class Node:
             case cm.GetState():
                 return an.StateNow(state=self.state)
             case cm.RunDoctor(deep=deep):
-                await self._look_at_seal()
+                await self._recheck_seal()
                 return an.Findings(findings=await diagnostics.examine(self._view, deep=deep))
             case cm.Mend(code="socket-gone"):
                 await self._socket.reopen()
@@ -329,7 +329,7 @@ class Node:
             self.home, self._settings, self.state, self._neighbours.port, try_reach=self._trials.try_with
         )
 
-    async def _look_at_seal(self) -> bool:
+    async def _recheck_seal(self) -> bool:
         """Check the seal again, and tell the others if it changed. Returns whether it did."""
         seal = await asyncio.to_thread(seals.find)
         if seal == self._versions.seal:
@@ -349,7 +349,7 @@ class Node:
             self._emit(ev.SettingsChanged(settings=wanted))
         if before.port != wanted.port:
             self._notice(diagnostics.LATER_PORT)
-        await self._neighbours.follow(before, wanted, self._name)
+        await self._neighbours.apply_settings(before, wanted, self._name)
         if (before.warm_trainer, before.foresee) != (wanted.warm_trainer, wanted.foresee):
             await self._runs.warm.hold(wanted.warm_trainer, busy=self._runs.busy)
         if (before.keep_days, before.keep_gb) != (wanted.keep_days, wanted.keep_gb):

@@ -135,7 +135,7 @@ class Sweeps:
             sweep = machine.resumed(machine.with_sets(found, more, found.trials[0].seed))
             if all(trial.over for trial in sweep.trials):
                 raise TandemError.of(problems.complete())
-            project = planning.as_then(await self._read(sweep.spec), then)
+            project = planning.with_files_of(await self._read(sweep.spec), then)
             if project.manifest.digest != sweep.project:
                 raise TandemError.of(problems.changed(sweep.script))
         finally:
@@ -149,7 +149,7 @@ class Sweeps:
         self._handle(sw.StopPressed())
 
     def stops(self) -> bool:
-        """Whether Stop means the sweep: nothing else is under way here."""
+        """Whether Stop stops the sweep: nothing else is under way here."""
         run = self._state().run
         other = self._runs.busy and (run is None or run.over or run.plan.run not in self._numbers)
         return self.active and not other

@@ -1,0 +1,1 @@
+"""Runs: planning, the starter's and the members' machines, their files, losses, returns and records."""

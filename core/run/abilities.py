@@ -10,10 +10,10 @@ from core.vocabulary.state import Device
 
 
 def why_not(device: Device, *, goes_on: bool = False) -> TandemError | None:
-    """Why a laptop can take part in no run that begins now; None: it can.
+    """Why a laptop cannot take part in a run that begins now; None: it can.
 
-    ``goes_on``: the run goes on automatically. A laptop that is linked and not paired was introduced for
-    that by its lost starter (``core.run.introductions``).
+    ``goes_on``: the run goes on automatically. A linked laptop need not be paired then: the lost starter
+    introduced it for that (``core.run.introductions``).
     """
     name = device.shown_name
     if not device.paired and not (goes_on and device.linked):

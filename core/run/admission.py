@@ -1,4 +1,5 @@
-"""Checks a request to take part before this user sees it: valid, new, allowed before? On the core loop.
+"""Checks a request to take part before this user sees it: is it valid, new, allowed before? On the
+core loop.
 
 The trust store has each device's permissions.
 """
@@ -51,21 +52,21 @@ class Admission:
         self._pauses: dict[DeviceId, RetryDelay] = {}
         """Pauses for devices whose requests this user declined, or which withdrew them."""
         self._asked: dict[RunId, Permission] = {}
-        """What this user is reading about: a yes is for that, whatever became of a folder meanwhile."""
+        """The permission that each open question shows: a yes allows that, even if a folder changed since."""
 
-    def why_unfit(self, sender: DeviceId, prepare: Prepare, unlike: Problem | None) -> Problem | None:
-        """Quick checks. ``unlike``: how the two laptops' versions differ."""
+    def why_unfit(self, sender: DeviceId, prepare: Prepare, mismatch: Problem | None) -> Problem | None:
+        """Quick checks; None: the request passes. ``mismatch``: how the two laptops' versions differ."""
         pause = self._pauses.get(sender)
         if pause is not None and (left_s := pause.left_s(self._context.clock.time())):
             return problems.asked_too_often(left_s)
-        return why_unfit(self._context.me, sender, prepare) or unlike
+        return why_unfit(self._context.me, sender, prepare) or mismatch
 
-    def take(self, run: RunId) -> Problem | None:
-        """Begin to handle a request; None: it is new."""
-        return self._used_ids.take(run)
+    def claim(self, run: RunId) -> Problem | None:
+        """Begin to handle a request. Returns why it is refused; None: its id is new."""
+        return self._used_ids.claim(run)
 
-    def over(self, member: pa.Participation) -> None:
-        """This laptop's part is over. A starter that missed a refusal asks again."""
+    def on_part_over(self, member: pa.Participation) -> None:
+        """This laptop's part is over. Remembers its refusal for a starter that missed it and asks again."""
         if member.refusal is not None:
             self._used_ids.refuse(member.plan.run, member.refusal)
         self._asked.pop(member.plan.run, None)
@@ -76,12 +77,12 @@ class Admission:
             before = self._pauses.get(starter, RetryDelay())
             self._pauses[starter] = before.after_failure(self._context.clock.time())
 
-    async def ask(self, participant: ParticipantDriver) -> pa.Asked:
+    async def ask(self, participant: ParticipantDriver) -> pa.Checked:
         """Whether to ask this user. Never raises: the starter is waiting for an answer."""
         try:
             if participant.state.local:
                 return await self._stand_in(participant.state.plan)
-            await participant.learn()
+            await participant.complete_request()
             return await self._ask(participant.state)
         except Exception as error:
             refusal = problem_of(
@@ -90,7 +91,7 @@ class Admission:
                 "it could not look at the request.",
                 "Start the run again; the log of Tandem there has the details.",
             )
-            return pa.Asked(allowed=False, refusal=refusal)
+            return pa.Checked(allowed=False, refusal=refusal)
 
     async def allow(self, plan: Plan, decision: Decision) -> None:
         """This user said yes. Raises ``TandemError`` where that cannot be stored."""
@@ -108,29 +109,29 @@ class Admission:
         files = await asyncio.to_thread(look_at, asking.manifest, texts, store, approved)
         return RequestRead(run=asking.plan.run, files=files)
 
-    async def _ask(self, asking: pa.Participation) -> pa.Asked:
+    async def _ask(self, asking: pa.Participation) -> pa.Checked:
         plan = asking.plan
         refusal = await self._context.files.do(self._why_not, asking)
         if refusal is not None:
-            return pa.Asked(allowed=False, refusal=refusal)
+            return pa.Checked(allowed=False, refusal=refusal)
         level = self._context.level
         opened = await self._context.files.do(self._context.reach_of, plan)
         lacking = await self._context.files.do(self._context.lacking_data, plan)
         sent = [data.listing.digest for data in lacking]
         asked = self._asked[plan.run] = asked_by(plan, level.walls, level.gaps, opened, sent)
         if may_run(self._trust.store, plan.starter, asked) or await self._context.files.do(
-            self._went_before, plan, asked
+            self._continues_allowed_run, plan, asked
         ):
-            return pa.Asked(allowed=True, reach=asked, opened=opened, gaps=level.gaps)
+            return pa.Checked(allowed=True, reach=asked, opened=opened, gaps=level.gaps)
         peer = self._trust.store.peer(plan.starter)
-        if peer is None:  # it was introduced for a run that goes on, and asks for another one
-            return pa.Asked(allowed=False, refusal=return_problems.reaches_more())
+        if peer is None:  # introduced only to go on with a run, and this is another one
+            return pa.Checked(allowed=False, refusal=return_problems.reaches_more())
         approved, projects = peer.approved, peer.approved_projects
         before = await self._context.files.do(
             planning.since_allowed, self._context.store, projects, asking.manifest
         )
         rate_bytes_s = await self._context.files.do(self._context.rates.get, plan.starter)
-        found = pa.Asked(
+        found = pa.Checked(
             allowed=False, reach=asked, opened=opened, gaps=level.gaps, rate_bytes_s=rate_bytes_s
         )
         if before is None:
@@ -139,28 +140,29 @@ class Admission:
         wider = min((beyond(each, asked) for each in approved if each.project == last), key=len)
         return replace(found, differs=differs, beyond=wider)
 
-    async def _stand_in(self, plan: Plan) -> pa.Asked:
-        """For a run of this laptop in a lost starter's name. Nobody is asked: it reaches no more than that
-        starter may here, or does not begin."""
+    async def _stand_in(self, plan: Plan) -> pa.Checked:
+        """Admit a run that this laptop starts for a lost starter. Nobody is asked: a run that reaches more
+        than that starter may here is refused."""
         opened = await self._context.files.do(self._context.reach_of, plan)
         level, owner = self._context.level, owner_of(plan).device
         if may_run(self._trust.store, owner, asked_by(plan, level.walls, level.gaps, opened)):
-            return pa.Asked(allowed=True)
-        return pa.Asked(allowed=False, refusal=return_problems.reaches_more())
+            return pa.Checked(allowed=True)
+        return pa.Checked(allowed=False, refusal=return_problems.reaches_more())
 
-    def _went_before(self, plan: Plan, asked: Permission) -> bool:
-        """Whether the starter stands in for that of a run that this user allowed, with both until its
-        starter was lost, and asks for no more than that one did. On the files' thread.
+    def _continues_allowed_run(self, plan: Plan, asked: Permission) -> bool:
+        """Whether this request goes on with a run that this user allowed and whose starter was lost. Both
+        laptops must have been in that run, and the request asks for no more than it did. On the files'
+        thread.
 
-        Security invariant: nor for more than that starter was allowed. Where the earlier plan's paths lead
-        may have changed since, by its script's hand.
+        Security invariant: nor for more than the lost starter was allowed. The earlier plan's paths may lead
+        elsewhere now, because its script changed them.
         """
         folder = self._context.folder(plan.run if plan.resume is None else plan.resume.run)
         before, ended = read_plan(folder), read_entry(folder)
         if before is None or plan.owner is None or ended is None:
             return False
         members = {member.device: member.name for member in before.members}
-        # Only this laptop itself ends its part in its own name, to go on without the starter.
+        # A part ends in this laptop's own name only when it goes on without the starter.
         by = members.get(self._context.me)
         if not (isinstance(ended.phase, Stopped) and ended.phase.goes_on and ended.phase.by == by):
             return False
@@ -192,7 +194,7 @@ class Admission:
 
 
 def why_unfit(me: DeviceId, sender: DeviceId, prepare: Prepare) -> Problem | None:
-    """What is wrong with a request at first sight; None: nothing. Quick, whatever was sent."""
+    """Why a request is refused at first sight; None: it passes. Quick, whatever was sent."""
     plan = prepare.plan
     devices = {member.device for member in plan.members}
     fits = (
@@ -232,7 +234,7 @@ def _resumes_soundly(prepare: Prepare) -> bool:
 
 
 def why_unsafe(request: Prepare) -> Problem | None:
-    """What is wrong with the announced files. Checks thousands of names: use a thread."""
+    """Why the announced files are unsafe; None: they are safe. Checks thousands of names: use a thread."""
     plan, manifest = request.plan, request.manifest
     # The manifest may have come as a file, and differ from the one that the request named.
     if (plan.project, plan.script) != (manifest.digest, manifest.script) or not match_manifest(
@@ -262,8 +264,8 @@ class UsedRunIds:
         self._runs: dict[RunId, Problem | None] = {}
         """In order of arrival."""
 
-    def take(self, run: RunId) -> Problem | None:
-        """None: this id is new. Otherwise why a run with it is not accepted."""
+    def claim(self, run: RunId) -> Problem | None:
+        """Record this id. Returns why a run with it is refused; None: the id is new."""
         if run in self._runs:
             return self._runs[run] or problems.known_run()
         self._runs[run] = None

@@ -1,4 +1,4 @@
-"""Gives a run's files on to other members, as they come here."""
+"""Forwards a run's files to other members while they arrive here."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
 
 
-class Giving:
-    """``manifests``: digests of all that the run needs. On the core loop; ``come`` from any thread."""
+class Forwarding:
+    """``manifests``: digests of everything the run needs. On the core loop; ``forward`` from any thread."""
 
     def __init__(self, transfers: RunTransfers, manifests: Iterable[ProjectId]) -> None:
         self._transfers = transfers
@@ -21,19 +21,19 @@ class Giving:
         self._withdraw: dict[DeviceId, list[Callable[[], None]]] = {}
         self._is_over = False
 
-    def to(self, device: DeviceId) -> None:
-        """Let this device fetch what comes."""
+    def offer_to(self, device: DeviceId) -> None:
+        """Let this device fetch what arrives here."""
         if not self._is_over and device not in self._withdraw:
             self._withdraw[device] = [
                 self._transfers.offer(device, files.offered()) for files in self._files.values()
             ]
 
-    def come(self, manifest: ProjectId, receipt: Receipt | None) -> None:
-        """These files come here from now on; None: they don't, and whoever asks is refused."""
+    def forward(self, manifest: ProjectId, receipt: Receipt | None) -> None:
+        """Forward what ``receipt`` receives; None: these files do not come here: requests are refused."""
         self._files[manifest].begin(receipt)
 
     def end(self) -> None:
-        """Nobody gets anything any more."""
+        """Withdraw all offers."""
         self._is_over = True
         for withdraw in [each for of_device in self._withdraw.values() for each in of_device]:
             withdraw()

@@ -72,10 +72,10 @@ class RunTransfers(Protocol):
 
 
 class Loopback:
-    """Sends to this node as well as to peers: the other side of its own run hears it as a peer would.
+    """Sends to peers, and to this node: the other side of its own run receives messages as a peer would.
 
-    Calls ``deliver(me, message)`` on the next turn of the loop, in order, as a link would. If it raises, the
-    message would be lost unnoticed: calls ``on_crash(name, error)``.
+    Calls ``deliver(me, message)`` on the next turn of the loop, in order, as a link would; if that raises,
+    ``on_crash(name, error)``, since the message would be lost unnoticed.
     """
 
     def __init__(
@@ -112,31 +112,31 @@ class RunLimits:
     look_s: float = 2.0
     """How long a screen that shows a run waits for others' checkpoints; a later answer comes as an event."""
     modules_s: float = 3.0
-    """How long another laptop may take to search its disk for a few modules. Without an answer nothing is
-    said."""
+    """How long another laptop may take to search its disk for a few modules. Without an answer there is no
+    warning."""
     load_ahead_s: float = 30.0
-    """For trainers to load TensorFlow before a run stops for a laptop that comes in: it would wait for it."""
+    """How long trainers may load TensorFlow before a run stops to add a laptop: it would wait for them."""
     first_piece_s: float = 180.0
-    """Until another laptop sends the first piece of a checkpoint, besides what it takes to read that."""
+    """How long until another laptop sends a checkpoint's first piece, besides the time to read it."""
     idle_s: float = 20.0
     """How long the members of a run that goes on may take to end their part in the previous one."""
     stand_in_s: float = limits.LEAVE_S + limits.FAREWELL_S + limits.SLACK_S
     """How long a stand-in waits for those who are still ending their part, one of whose steps may be long."""
     asked_s: float = 120.0
-    """How long a laptop that a stand-in is to ask waits before it says that it was not."""
+    """How long a member waits for the stand-in's request before it reports that none came."""
     recover_s: float = 60.0
     """How long a run that goes on after a crash waits for its other laptops, which may still be starting."""
     listing_s: float = 120.0
-    """For the list of a project's files, which must be here before any user hears of the request."""
+    """How long the list of a project's files may take: no user is asked before it is here."""
     giver_silent_s: float = 10.0
-    """A member that gives files on is given up after so long a silence: the starter has them too."""
+    """Silence after which a member that forwards files is given up: the starter has them too."""
     outputs_bytes: int = OUTPUTS_BYTES
-    """Limit of everything that is brought back to the starter."""
+    """Limit of all outputs that are brought back to the starter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """``files``: the thread for projects and outputs."""
+    """What runs need of their node. ``files``: the thread for projects and outputs."""
 
     me: DeviceId
     runs: Path
@@ -158,12 +158,12 @@ class RunContext:
     level: Level
     """How strictly walls confine other laptops' code here."""
     rates: TransferRates
-    """Of the last large transfer from each device."""
+    """Rate of the last large transfer from each device."""
 
     def looped(
         self, deliver: Callable[[DeviceId, Message], object], on_crash: Callable[[str, BaseException], None]
     ) -> Self:
-        """For one side of a run, whose messages to this node go to ``deliver``."""
+        """The context for one side of a run, whose messages to this node go to ``deliver``."""
         return replace(self, send=Loopback(self.me, self.links.send, deliver, on_crash).send)
 
     def known(self, device: DeviceId) -> Device | None:
@@ -191,7 +191,7 @@ class RunContext:
         self.emit(NoticeRaised(problem=problem))
 
     @property
-    def unix_s(self) -> float:
+    def unix_offset_s(self) -> float:
         """Unix time minus the clock's time."""
         return time.time() - self.clock.time()
 
@@ -214,19 +214,19 @@ class RunContext:
 
     def lacking_data(self, plan: Plan) -> tuple[Data, ...]:
         """Data that no earlier run brought here, and that Keras has not downloaded here either. Blocks: reads
-        the latter, once."""
+        Keras' downloads, once."""
         has = self.store.has
         return tuple(
             data
             for data in plan.data
-            if self.has_from_keras(data) is None and not has(ProjectId(data.listing.digest))
+            if self.find_keras_download(data) is None and not has(ProjectId(data.listing.digest))
         )
 
-    def has_from_keras(self, data: Data, meter: ReadMeter = UNWATCHED) -> Path | None:
-        """Where the same download of Keras' is here already. Blocks.
+    def find_keras_download(self, data: Data, meter: ReadMeter = UNWATCHED) -> Path | None:
+        """Where Keras has already downloaded the same data here; None: nowhere. Blocks.
 
-        Keras leaves empty folders and parts of files behind. On Windows a script has its user's own folder,
-        in which it would find none that was sent: whatever is there, it stays.
+        Files are compared, since Keras leaves empty folders and parts of files behind. Not on Windows, where
+        a script uses its user's own folder and would not find files that were sent.
         """
         if not data.kept_by_keras:
             return None
@@ -250,8 +250,8 @@ class RunContext:
         }
 
     def find_again(self, plan: Plan) -> list[LocalData]:
-        """The data of a run that another laptop began: as it came, or this user's own. Blocks. Raises
-        ``TandemError`` where some is gone. What Keras downloads, it downloads again."""
+        """The data of a run that another laptop began: as received, or in this user's own folders. Leaves
+        out Keras' downloads, which Keras repeats. Blocks. Raises ``TandemError`` where some is gone."""
         own = self.data_folders(plan)
         found = []
         for data in plan.data:

@@ -1,5 +1,5 @@
-"""Starts the run that continues another: one that was stopped to go on with more laptops, or that a crash cut
-off. On the core loop.
+"""Starts the run that continues another one, which was stopped to add laptops or was cut off by a crash. On
+the core loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from core.run import abilities
 from core.run.context import RunContext
-from core.run.resume.plan import among
+from core.run.resume.plan import for_devices
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import RunSpec
@@ -42,7 +42,7 @@ class Next:
     wait_s: float | None = None
     """How long to wait for all of them; None: as long as members need to end their part in ``run``."""
     unless_busy: bool = False
-    """Not if one of them is still busy then: ``run`` goes on there."""
+    """Do not start if one of them is still busy then: ``run`` goes on there."""
     spec: RunSpec | None = None
     """The request behind ``run``; None: the newest one."""
     from_others: bool = False
@@ -50,7 +50,7 @@ class Next:
 
 
 def pause_s(losses: int) -> float:
-    """How long a laptop that was lost so often in one training stays out of it at least."""
+    """How long a laptop stays out of a training at least after it was lost in it ``losses`` times."""
     return 0.0 if losses < 2 else min(MOST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(losses - 2, 16))
 
 
@@ -60,7 +60,7 @@ def is_in_fit(progress: Progress | None) -> bool:
 
 
 def is_worth(progress: Progress, restart_s: float) -> bool:
-    """Whether more is left to do than a start takes: otherwise no run is stopped for another laptop."""
+    """Whether the remaining steps take longer than a start: otherwise no run is stopped to add a laptop."""
     if not progress.steps_in_epoch or not progress.steps_s:
         return True
     done = progress.epoch * progress.steps_in_epoch + progress.batch + 1
@@ -68,7 +68,7 @@ def is_worth(progress: Progress, restart_s: float) -> bool:
 
 
 class Continuation:
-    """``on_over``: the continuation that was planned has begun, or is cancelled."""
+    """``on_over`` is called when the planned continuation has begun or was cancelled."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Continuation:
         self.spec: RunSpec | None = None
         """The request behind the newest run that was started here."""
         self.next: Next | None = None
-        """Not None between a run and its continuation."""
+        """The planned run, between a run and its continuation."""
         self._starting: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
 
@@ -93,18 +93,18 @@ class Continuation:
             self._starting = self._context.background.start("go on with a run", self._follow(self.next))
 
     def on_news(self) -> None:
-        """A laptop is there, gone, busy or idle."""
+        """A laptop came, left, or became busy or idle."""
         self._news.set()
 
     def add(self, device: DeviceId, name: str) -> None:
-        """This laptop comes, too."""
+        """Include this laptop in the planned continuation, if there is one."""
         following = self.next
         if following is not None and device not in following.devices:
             devices, back = (*following.devices, device), (*following.back, name)
             self.next = dataclasses.replace(following, devices=devices, back=back)
 
-    def end(self) -> bool:
-        """The user wants no continuation. False: none was planned."""
+    def cancel(self) -> bool:
+        """Cancel the continuation. False: none was planned."""
         following, self.next = self.next, None
         self._news.set()
         return following is not None
@@ -114,7 +114,7 @@ class Continuation:
         self._context.notice(_not_followed(run, why))
 
     def close(self) -> None:
-        self.end()
+        self.cancel()
         if self._starting is not None:
             self._starting.cancel()
 
@@ -123,15 +123,15 @@ class Continuation:
         assert spec is not None
         try:
             for everybody in (True, False):
-                await self._until_idle(following, everybody)
+                await self._wait_until_free(following, everybody)
                 if self.next is None:
                     return
                 devices, back = (self.next.devices, self.next.back) if everybody else (following.before, ())
                 if following.unless_busy and any(map(self._is_busy, devices)):
                     return
-                if following.wait_s is not None:  # missing laptops come later
+                if following.wait_s is not None:  # missing laptops are added later
                     devices = tuple(filter(self._may_come, devices))
-                wanted = among(spec, devices, self._context.me)
+                wanted = for_devices(spec, devices, self._context.me)
                 try:
                     await self._start(replace(wanted, resume=following.run), back)
                     return
@@ -143,8 +143,8 @@ class Continuation:
             self.next = self._starting = None
             self._on_over()
 
-    async def _until_idle(self, following: Next, everybody: bool) -> None:
-        """Wait: members report the end of the previous run a moment after it."""
+    async def _wait_until_free(self, following: Next, everybody: bool) -> None:
+        """Wait until all can take part: members report the end of the previous run a moment after it."""
         wait_s = self._context.limits.idle_s if following.wait_s is None else following.wait_s
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -169,6 +169,6 @@ class Continuation:
 def _not_followed(run: RunId, why: Problem) -> Problem:
     return Problem(
         code="not-gone-on",
-        what=f"The run was to go on automatically, and could not: {why.what}",
+        what=f"The run could not go on automatically: {why.what}",
         fix=f"Resume it: tandem resume {run}.",
     )

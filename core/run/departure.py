@@ -1,5 +1,4 @@
-"""This laptop leaves a run at its user's wish, or because its battery runs out: whether it can, and the
-words."""
+"""Takes this laptop out of a run, at its user's request or because its battery is low."""
 
 from __future__ import annotations
 
@@ -19,9 +18,11 @@ _STOP = "Stop the run for all laptops."
 
 
 def left(name: str, why: str = "") -> Problem:
-    """What every screen shows. ``why``: the reason, where it was not its user's wish."""
+    """The problem that every screen shows. ``why``: the reason, if its user did not ask for it."""
     what = f"{name} left the run: {why}." if why else f"{name} left the run."
-    return Problem(code=LEFT_RUN, what=what, fix=f"To bring it back: Add a laptop, or tandem add {name}.")
+    return Problem(
+        code=LEFT_RUN, what=what, fix=f"To bring it back, press Add a laptop, or use tandem add {name}."
+    )
 
 
 def takes_part(run: Run | None, me: DeviceId) -> bool:
@@ -40,7 +41,7 @@ def why_not(run: Run | None, me: DeviceId) -> Problem | None:
     if len(run.staying) < 2:
         return Problem(code=CANNOT, what="No other laptop is in this run.", fix="Stop the run.")
     if not run.plan.outlasts_losses:
-        what = "The script trains in its own way, which cannot go on without one of the laptops."
+        what = "The script trains in its own way, and needs all of its laptops."
         return Problem(code=CANNOT, what=what, fix=_STOP)
     if not isinstance(run.phase, Training):
         return Problem(code=CANNOT, what="The others cannot go on alone before the first step.", fix=_STOP)

@@ -1,9 +1,10 @@
-"""Asks another laptop to install packages that a script needs there, and installs what its user allowed here.
-On the core loop; the installer is a process of its own.
+"""Asks another laptop to install packages that a script needs there, and installs those that this user
+allows. On the core loop; the installer is a process of its own.
 
 Security invariant: a package can do anything its user can, and another laptop chose it. So nothing is
-installed before this laptop's user saw the packages and said yes, whatever the laptop may run without asking;
-and they are names and versions from the package index of this laptop, never addresses, files or options.
+installed before this laptop's user has seen the packages and said yes, even if the other laptop's scripts run
+without a question. Packages are names and versions from this laptop's package index, never addresses, files
+or options.
 """
 
 from __future__ import annotations
@@ -90,10 +91,10 @@ class Installs:
     def on_asked(self, device: DeviceId, asked: InstallAsked) -> None:
         sound = all(len(each) <= _LONGEST and _PACKAGE.fullmatch(each) for each in asked.packages)
         if not sound or not 0 < len(asked.packages) <= MOST_PACKAGES:
-            _log.warning("%s asked to install something that is no package", short(device))
+            _log.warning("%s asked to install something that is not a package", short(device))
             return
         if not (installer := self._installer()):
-            return  # its user was told so
+            return  # its user was told that nothing can be installed here
         self._asking[device] = asked.packages
         self._context.notice(
             problems.wanted_here(self._context.name_of(device), device, asked.packages, installer)
@@ -122,13 +123,13 @@ class Installs:
 
     def on_told(self, device: DeviceId, told: InstallTold) -> None:
         if self._asked.pop(device, None) != told.packages:
-            _log.warning("%s installed what nobody asked it to", short(device))
+            _log.warning("%s reported an installation that nobody asked for", short(device))
             return
         self._context.notice(problems.done_there(self._context.name_of(device), told.packages, told.problem))
 
 
 async def _output_of_failure(command: tuple[str, ...], limit_s: float) -> str | None:
-    """The last lines of a command that failed; None: it did what it should."""
+    """The last lines of a command that failed; None: it succeeded."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command,

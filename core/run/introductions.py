@@ -1,8 +1,8 @@
 """Members of a run that never paired, introduced to each other by its starter: who, until when, and what they
-may say. Pure.
+may send. Pure.
 
 The plan pins the node of each member, so that members can go on together if they lose the starter
-(``core.run.succession``). They are linked from the launch until the run can no longer go on so.
+(``core.run.succession``). They are linked from the launch until the run can no longer go on without it.
 
 Security invariant: an introduction gives another member what the starter was allowed in this run, and nothing
 else. Only a paired laptop introduces others; a stand-in that is not paired introduces nobody.
@@ -58,20 +58,20 @@ class Introductions:
     by: DeviceId | None = None
     nodes: Mapping[DeviceId, Introduced] = field(default_factory=lambda: MappingProxyType({}))
     plan: Plan | None = None
-    """Of the run in which they were introduced."""
+    """The plan of the run in which they were introduced."""
     runs: tuple[RunId, ...] = ()
-    """That run and those that go on with it without its owner, as far as this laptop was in them."""
+    """That run and those that go on with it without its owner, if this laptop was in them."""
     stand_in: DeviceId | None = None
     """The starter of the newest one; None: it is the owner."""
     asked: Mapping[DeviceId, RunId] = field(default_factory=lambda: MappingProxyType({}))
-    """The newest run that each one was let ask for."""
+    """The newest run that each one was allowed to ask for."""
     lost: bool = False
     """This laptop ended its part in the newest run, to go on without its starter."""
     ends_in_s: float | None = None
     """None: for as long as the newest run is under way."""
 
     def among(self, store: TrustStore) -> dict[DeviceId, Introduced]:
-        """Those to be linked with. The user's own decisions, to pair and to forget, come first."""
+        """The members to link with. The user's own decisions, to pair and to forget, come first."""
         if self.by is None or store.peer(self.by) is None:
             return {}
         return {
@@ -110,18 +110,18 @@ class Introductions:
         lost = isinstance(phase, Stopped) and phase.goes_on and phase.by == own and self.stand_in != self.me
         return replace(self, lost=lost, ends_in_s=FOLLOWS_S if lost else limits.FAREWELL_S)
 
-    def letting(self, device: DeviceId, message: ms.Message) -> Self | None:
-        """After a message of an introduced laptop; None: it is refused.
+    def received(self, device: DeviceId, message: ms.Message) -> Self | None:
+        """After a message from an introduced laptop; None: the message is refused.
 
         Answers to this laptop's own questions (``core.link.questions``) do not come here.
         """
-        if device not in self.nodes or not self._may_say(device, message):
+        if device not in self.nodes or not self._may_send(device, message):
             return None
         if not isinstance(message, ms.Prepare):
             return self
         return replace(self, asked=MappingProxyType({**self.asked, device: message.plan.run}))
 
-    def _may_say(self, device: DeviceId, message: ms.Message) -> bool:
+    def _may_send(self, device: DeviceId, message: ms.Message) -> bool:
         match message:
             case ms.BusyTold(seal=None, name=""):
                 return True

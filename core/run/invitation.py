@@ -1,8 +1,8 @@
 """Invites a laptop into a run that is under way: gets its user's yes and sends the files first. On the core
 loop.
 
-It is asked as for any run, under a separate id, and released once it is ready: its yes and the files are
-stored there, so that the run is stopped no longer than a start takes.
+The laptop is asked as for any run, under a separate id, and released once it is ready. Its user's yes and the
+files are stored there by then, so the run stops for no longer than a start takes.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.traffic import LinkLost, run_of
 
 SLOWEST_BYTES_S = 50_000.0
-"""A laptop that takes longer than this to receive the files would hold up others that are to be invited."""
+"""A laptop that receives files more slowly than this would hold up the next invitations."""
 WORK_S = 3600.0
-"""The longest that a laptop may read and copy files of its own, if it keeps saying that it does."""
-_LET_GO = Problem(code="invited", what="This laptop is ready to come into the run.")
+"""How long a laptop may read and copy its own files, if it keeps reporting that it does."""
+_LET_GO = Problem(code="invited", what="This laptop is ready to join the run.")
 _UNANSWERED = Problem(code="not-prepared", what="it did not answer in time.")
 
 
 class Invitation:
     """``on_over`` is called once, unless ``end`` is called: with None when the laptop is ready.
 
-    Security invariant: a laptop that says anything but its answer does not keep the invitation open, except
-    that it reads or receives files, for a limited time.
+    Security invariant: no message keeps the invitation open except reports that the laptop reads or receives
+    files, and these only for a limited time.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Invitation:
         data_bytes = sum(each.data.total_bytes for each in self._project.data)
         self._transfer_s = (self._project.manifest.total_bytes + data_bytes) / SLOWEST_BYTES_S
         self._timers = Timers[Literal["answer"]](context.clock, lambda _: self._end(_UNANSWERED))
-        # Its own Tandem declines before, where its user does not answer.
+        # If its user does not answer, its own Tandem declines before this.
         answer_s = limits.CONSENT_S + 2 * limits.SLACK_S
         self._last_s = context.clock.time() + answer_s + WORK_S + self._transfer_s
         self._ends_s = 0.0
@@ -119,7 +119,7 @@ class Invitation:
         self._context.emit(event)
 
     def _wait(self, seconds: float) -> None:
-        """At least so long from now on."""
+        """Wait at least this long from now on, but not beyond the last moment."""
         now_s = self._context.clock.time()
         self._ends_s = min(max(self._ends_s, now_s + seconds), self._last_s)
         self._timers.set("answer", self._ends_s - now_s)

@@ -1,5 +1,5 @@
-"""Removes other laptops' projects and runs from this disk, and what own runs did not bring back. Blocks: see
-``Trimming``.
+"""Removes other laptops' projects and runs from this disk, and outputs of own runs that were too large to
+bring back. Blocks: see ``Trimming``.
 
 A run's record stays (plan, times, metrics): a laptop that sent code here must not be able to erase that it
 ran.
@@ -35,7 +35,7 @@ RECORD = frozenset(
         *(run_folder.REPORT, run_folder.HISTORY_CSV, run_folder.HISTORY_JSON, run_folder.TENSORBOARD),
     )
 )
-"""In a run's folder; everything else in there came from the starter's laptop, or from its script."""
+"""The record in a run's folder; everything else there came from the starter's laptop, or from its script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Leftovers:
     def trim(self, keep_s: float, keep_bytes: int) -> int:
         """Remove everything unused for ``keep_s``, then the oldest until the rest fits into ``keep_bytes``.
 
-        The newest of each kind stays, however large: it may be a model's only copy. So does all that another
-        laptop sent for its last run, also in part. Returns the freed bytes. Raises ``TandemError`` where
-        something could not be removed.
+        The newest of each kind stays, however large: it may be a model's only copy. So does everything
+        that another laptop sent for its last run, even in part. Returns the freed bytes. Raises
+        ``TandemError`` where something could not be removed.
         """
         now_s, kept, removed, refused = time.time(), DiskUse(), DiskUse(), list[str]()
         kinds = [sorted(kind, key=_used_s) for kind in self._kinds()]
@@ -178,7 +178,7 @@ class Trimming:
         try:
             return await self._files.do(self._leftovers.trim, keep_s, keep_bytes)
         finally:
-            self._measuring = None  # what it finds is no longer so
+            self._measuring = None  # its result is outdated
 
     async def clear(self, also: Callable[[], Awaitable[int]]) -> int:
         """Remove everything; ``also`` removes more, even if some could not be removed. Returns the freed

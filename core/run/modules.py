@@ -41,7 +41,7 @@ class Lack:
 
 
 class Modules:
-    """One per node. ``foresee``: another laptop prepares a run with this one."""
+    """One per node. ``foresee`` is called when another laptop prepares a run with this one."""
 
     def __init__(self, context: RunContext, foresee: Callable[[], None] = lambda: None) -> None:
         self._context = context
@@ -56,7 +56,8 @@ class Modules:
         """Warnings about modules that may be missing. Raises ``TandemError`` for those the script surely
         needs.
 
-        ``others``: the devices to ask, by name; even about no modules, so that they foresee the run.
+        ``others``: the names of the devices to ask. They are asked even about no modules, so that they
+        foresee the run.
         ``here``: this laptop runs the script, too.
         """
         wanted = tuple(usage.what for usage in (*needs.surely, *needs.maybe))[:MODULES_ASKED]
@@ -109,7 +110,7 @@ class Modules:
         """Answer a paired laptop politely but within limits: names only, few, one question at a time."""
         names_only = all(len(name) <= _LONGEST and name.isidentifier() for name in asked.modules)
         if len(asked.modules) > MODULES_ASKED or not names_only or device in self._answering:
-            _log.warning("%s asked for modules in a way that is not answered", short(device))
+            _log.warning("a question of %s about modules is not answered", short(device))
             return
         self._foresee()
         if not asked.modules:
@@ -129,7 +130,7 @@ class Modules:
 
 
 def check_here(needs: Needs) -> None:
-    """For a single member. Blocks. Raises ``TandemError`` for modules that the script surely needs."""
+    """Check a single member's modules. Blocks. Raises ``TandemError`` for those the script surely needs."""
     lacking = packages.missing(usage.what for usage in needs.surely)
     if lacking:
         here = Lack(HERE, frozenset(lacking), packages.installer())
@@ -172,7 +173,7 @@ def missing(
 
 
 def _packages(modules: Sequence[str]) -> tuple[str, ...]:
-    """Those that an index can have. Blocks."""
+    """The packages that an index can have. Blocks."""
     return tuple(filter(None, map(packages.requirement, modules)))
 
 
@@ -199,12 +200,12 @@ def _fix(lack: Lack, modules: Sequence[str], requirement: Callable[[str], str]) 
         fixes.append(f"{there}, install {them} with `{command}`.")
     elif named:
         fixes.append(
-            f"{there}, Tandem is the program that carries its own Python, to which nothing can be added: "
-            f"install Tandem by pip or pipx instead, and {listed(named)} with it."
+            f"{there}, Tandem was installed as a program with its own Python, which cannot be extended: "
+            f"install Tandem with pip or pipx instead, together with {listed(named)}."
         )
     if from_folders:
         fixes.append(
-            f"{listed(from_folders)} lies in a folder of this laptop: put it beside the script, so that it "
-            f"travels, or install it on {plain(lack.where, 40)} as well."
+            f"{listed(from_folders)} is in a folder of this laptop: put it beside the script, so that it is "
+            f"sent along, or install it on {plain(lack.where, 40)} as well."
         )
     return " ".join(fixes), command

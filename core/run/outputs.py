@@ -70,13 +70,13 @@ class FolderSnapshot:
         try:
             self._before = self._stamps()
         except TandemError:
-            # Endless below, or unreadable in part: the top level is still known.
+            # Too much lies below, or some of it is unreadable: compare the top level only.
             self.deep = False
             self._before = self._stamps()
 
     @classmethod
     def saved(cls, folder: Path, file: Path) -> FolderSnapshot | None:
-        """What ``save`` wrote of this folder; None: nothing that can be read."""
+        """The snapshot that ``save`` wrote of this folder; None: unreadable, or another folder's."""
         try:
             found = wire.from_json(file.read_bytes(), SavedStamps)
         except (OSError, msgspec.DecodeError):
@@ -144,11 +144,11 @@ def _listed(paths: list[str]) -> str:
 
 
 def keep_left(found: Outputs, work: Path, folder: Path, name: str) -> Problem | None:
-    """Move what is not brought back from a working copy, which is deleted, into ``folder`` on the same disk.
-    Returns what to tell; None: nothing is left. ``name``: this laptop's.
+    """Move outputs that are not brought back out of a working copy, which will be deleted, into ``folder`` on
+    the same disk. Returns what to tell the user; None: nothing is left. ``name``: this laptop's.
 
-    Security invariant: a link that a script left, or that a process of it makes meanwhile, leads to no file
-    that is taken away.
+    Security invariant: no file outside the working copy is moved, even if the script left a link to it, or
+    one of its processes makes one meanwhile.
     """
     kept = list[str]()
     with Folder(work) as below:
@@ -173,6 +173,7 @@ def is_model(path: str) -> bool:
 
 
 def saved_bytes(saved: Path) -> int:
+    """Total size of the models that Tandem saved in ``saved``."""
     return sum(path.stat().st_size for path in _models(saved))
 
 

@@ -1,5 +1,5 @@
-"""Files of this laptop's own that another one would send back: it goes on with a run that was started here.
-Blocks: use a thread."""
+"""Finds this laptop's own files that another one would send back, when it goes on with a run that was started
+here. Blocks: use a thread."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from core.project.files import UNWATCHED, ReadMeter
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan
 
-LOOKED_AT = 50
+RUNS_SEARCHED = 50
 """The number of newest runs searched."""
 
 
 def own_files(
     runs: Path, me: DeviceId, coming: Plan, hashes: Path, meter: ReadMeter = UNWATCHED
 ) -> dict[str, Path]:
-    """Where the files of the run that ``coming`` goes on with lie here, by SHA-256, as its record says: they
-    may have changed since. Empty where no such run was started here. ``hashes``: as in ``scan_data``.
+    """Where this laptop has the files of the run that ``coming`` goes on with, by SHA-256. The paths are from
+    that run's record: the files may have changed since. Empty if no such run was started here. ``hashes``: as
+    in ``scan_data``.
 
-    Security invariant: the laptop that goes on was in that run, so it got these files then; whoever merely
-    knows a file's hash does not get it.
+    Security invariant: the laptop that goes on was in that run, so it got these files then. Knowing a file's
+    hash is not enough to get it.
     """
-    for folder in sorted(runs.glob("*/"), reverse=True)[:LOOKED_AT]:  # ids sort by time
+    for folder in sorted(runs.glob("*/"), reverse=True)[:RUNS_SEARCHED]:  # ids sort by time
         old = read_plan(folder)
         if old is None or (old.starter, old.owner, old.script) != (me, None, coming.script):
             continue

@@ -45,7 +45,7 @@ class TrialWanted:
 @dataclass(frozen=True, slots=True)
 class Planned:
     """``checkpoint``: the folder and files of the checkpoint to resume from. ``written``: what the script of
-    that run had written. ``remarks``: on these."""
+    that run had written. ``remarks``: on both, for the user."""
 
     plan: Plan
     project: planning.LocalProject
@@ -57,7 +57,7 @@ class Planned:
 
     @property
     def request(self) -> Prepare:
-        """What the members are asked."""
+        """The request to the members."""
         project, wrote = self.project, self.written
         return Prepare(
             plan=self.plan,
@@ -101,7 +101,7 @@ class Planner:
 
     @contextlib.contextmanager
     def _metered(self, script: str) -> Iterator[ReadMeter]:
-        """Emits ``FilesRead`` while that takes long, and once when it ended."""
+        """Emits ``FilesRead`` while reading takes long, and once more when it has ended."""
         loop, told = asyncio.get_running_loop(), False
 
         def emit(done: int, total: int) -> None:
@@ -121,7 +121,7 @@ class Planner:
     async def plan(
         self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None
     ) -> Planned:
-        """Raises ``TandemError`` for what is impossible, and with the problem passed to ``end``.
+        """Make the plan. Raises ``TandemError`` if that is impossible, or with the problem passed to ``end``.
 
         ``back``: not None where a run goes on automatically, with these laptops as well.
         """
@@ -159,9 +159,11 @@ class Planner:
         project = await self.read_project(spec, found)
         then = await asyncio.to_thread(self._checkpoints.project_of, present)
         resume_plan.check_code(then, project.manifest, present)
-        project = planning.as_then(project, then)
+        project = planning.with_files_of(project, then)
         devices = (self._context.me, device)
-        return Planned(self._make(resume_plan.among(spec, devices, devices[0]), devices, project), project)
+        return Planned(
+            self._make(resume_plan.for_devices(spec, devices, devices[0]), devices, project), project
+        )
 
     async def preview(self, spec: RunSpec) -> PlanMade:
         """The run's plan and devices, without changing anything."""
@@ -169,7 +171,7 @@ class Planner:
         project = await self.read_project(spec)
         plan = self._make(spec, devices, project)
         warnings = await self._look_for_modules(plan, project)
-        return await self._recorder.with_last_time(planning.shown(plan, warnings), project.source)
+        return await self._recorder.with_last_time(planning.plan_for_screen(plan, warnings), project.source)
 
     async def _look_for_modules(self, plan: Plan, project: planning.LocalProject) -> tuple[Problem, ...]:
         """Warnings about modules that a laptop may lack. Raises ``TandemError`` for those the script surely
@@ -197,13 +199,14 @@ class Planner:
         return planning.make(spec, devices, project, me, self._context.state(), links)
 
     def _is_of_another(self, project: planning.LocalProject) -> bool:
-        """Whether its folder is one of ``_with_stored_project``'s: later runs may name that."""
+        """Whether it is another laptop's project, stored by ``_with_stored_project``: later runs may name its
+        folder."""
         return Path(project.folder).resolve().is_relative_to(self._context.runs.resolve())
 
     async def _with_stored_project(self, spec: RunSpec, run: RunId) -> tuple[RunSpec, Sequence[LocalData]]:
-        """To resume another laptop's run here: its project and data as received then, its arguments and
-        options. Data that the user names now replaces them all."""
-        old = resume_plan.before(await self._recorder.find(run))
+        """The request that resumes another laptop's run here, and the data for it. The project, the data, the
+        arguments and options are those of then; data folders that the user names now replace all data."""
+        old = resume_plan.plan_to_resume(await self._recorder.find(run))
         store, folder = self._context.store, self._context.folder(run) / RESUMED
         manifest = await asyncio.to_thread(store.manifest, old.project)
         if manifest is None:
@@ -221,12 +224,12 @@ class Planner:
     ) -> Planned:
         """The plan that resumes a run, with its newest checkpoint, fetched."""
         details = await self._recorder.find(run)
-        old = resume_plan.before(details)
+        old = resume_plan.plan_to_resume(details)
         then = await asyncio.to_thread(self._checkpoints.project_of, old)
         remarks = resume_plan.check_code(then, project.manifest, old)
         if back is not None:
-            project = planning.as_then(project, then)
-        spec = resume_plan.asked(spec, old, self.devices)
+            project = planning.with_files_of(project, then)
+        spec = resume_plan.with_old_tasks(spec, old, self.devices)
         plan = self._make(spec, self.devices, project)
         self._check_ended()
         own = back is not None and resume_plan.saw_the_end(details, self._context.me)
@@ -237,14 +240,14 @@ class Planner:
         plan = resume_plan.continued(plan, spec, old, got.found, back or (), owner)
         files = got.folder, got.found.files
         if back:
-            remarks += (resume_plan.with_more(back, plan),)
+            remarks += (resume_plan.going_on_with(back, plan),)
         found = await self._written(old, project, got.written)
         return Planned(plan, project, files, found, remarks + got.remarks, falls_back=bool(back))
 
     async def _written(
         self, old: Plan, project: planning.LocalProject, brought: WrittenFiles | None
     ) -> WrittenFiles | None:
-        """What the script wrote where the checkpoint is from, else here."""
+        """What the script wrote on the laptop that the checkpoint came from, otherwise what it wrote here."""
         if brought is not None:
             files = written.select(brought.files, project.manifest)
             return brought._replace(files=files) if files.files else None

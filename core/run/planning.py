@@ -44,13 +44,13 @@ class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
     strategy: StrategyKind
     parameter_server: bool
     brings_strategy: bool = False
-    """It opens a strategy of its own, which a single laptop runs unchanged."""
+    """The script opens a strategy of its own, which a single laptop runs unchanged."""
     mirrored_loop: bool = False
-    """It uses mirrored strategies by hand, whose replicas are then the members."""
+    """The script has its own loop over a mirrored strategy, whose replicas are then the members."""
     needs: Needs = Needs()
     warnings: tuple[str, ...] = ()
     listing: Listing | None = None
-    """Where the manifest is too long for a message."""
+    """Not None if the manifest is too long for a message."""
     texts: dict[str, bytes] = {}
     """Files that the other users can read before they answer, by path."""
     data: tuple[LocalData, ...] = ()
@@ -124,7 +124,7 @@ def read_project(
 
 
 def _read_data(script: Path, spec: RunSpec, hashes: Path | None, meter: ReadMeter) -> list[LocalData]:
-    """What the user named, and what Keras has downloaded for this script."""
+    """Read the data that the user named, and what Keras has downloaded for this script."""
     home = Path.home()
     named = [read_data(name, Path(path), home, hashes, meter) for name, path in spec.data.items()]
     kept = kept_downloads(read_sources(script).modules)
@@ -132,7 +132,7 @@ def _read_data(script: Path, spec: RunSpec, hashes: Path | None, meter: ReadMete
     return named + read_kept(kept, keras, hashes, meter)
 
 
-def as_then(project: LocalProject, then: Manifest | None) -> LocalProject:
+def with_files_of(project: LocalProject, then: Manifest | None) -> LocalProject:
     """The project with the files that a run began with, if all of them are unchanged: outputs that the script
     has since written beside itself raise no question, and an earlier permission still holds."""
     now = {file.path: file.sha256 for file in project.manifest.files}
@@ -149,26 +149,26 @@ def _strategy(report: ScriptReport) -> StrategyKind:
 def _equal_shares(report: ScriptReport) -> Problem:
     return Problem(
         code="equal-shares",
-        what=f"{report.script} trains in a loop of its own, whose replicas have equal parts of each batch: "
-        "the shares that were asked for are left out.",
-        fix="Train by model.fit to share batches by the laptops' speeds.",
+        what=f"{report.script} has its own training loop, whose replicas get equal parts of each batch: the "
+        "requested shares are ignored.",
+        fix="Train with model.fit to share batches by the laptops' speeds.",
     )
 
 
 def _met_in_every_step(report: ScriptReport) -> Problem:
     return Problem(
         code="sync-exact",
-        what=f"{report.script} trains in a loop of its own, whose laptops meet in every step: --sync is left "
-        "out.",
-        fix="Train by model.fit to meet rarely.",
+        what=f"{report.script} has its own training loop, whose laptops meet in every step: --sync is "
+        "ignored.",
+        fix="Train with model.fit to meet rarely.",
     )
 
 
 def _warnings(
     report: ScriptReport, spec: RunSpec, manifest: Manifest, data: Sequence[LocalData]
 ) -> tuple[str, ...]:
-    unheard = (KERAS_TUNER, UNKEPT) if spec.solo else ()
-    problems = [each.problem for each in report.mistakes if each.code not in unheard]
+    irrelevant = (KERAS_TUNER, UNKEPT) if spec.solo else ()
+    problems = [each.problem for each in report.mistakes if each.code not in irrelevant]
     if not spec.solo:
         travels = [path for each in data for path in each.data.spellings]
         found = find_only_here(Path(report.folder) / report.script, manifest, travels)
@@ -196,7 +196,7 @@ def make(
     strategy = project.strategy
     taking = [spec.roles.get(device) for device in devices if Role.NONE not in spec.roles.get(device, ())]
     if taking == [None] and not spec.strategy and project.brings_strategy:
-        strategy = "own"  # with all cards of the one laptop, as the script says
+        strategy = "own"  # uses all GPUs of the one laptop, as the script asks
     roles = propose_roles(
         devices,
         fixed=spec.roles,
@@ -233,7 +233,7 @@ def make(
 
 
 def _introducing(plan: Plan, links: RunLinks) -> Plan:
-    """With the nodes of all members but the starter, if two or more may have to go on without it."""
+    """Add the nodes of all members but the starter, if two or more may have to go on without it."""
     if not plan.outlasts_losses or len(plan.members) < 3:
         return plan
     pins = (links.node_pin(member.device) for member in plan.members)  # the starter has no link to itself
@@ -248,7 +248,7 @@ def _check_bounds(plan: Plan) -> None:
     except msgspec.ValidationError as error:
         raise TandemError(
             code="plan-too-large",
-            what="This run has more tasks, or more or longer arguments, than laptops tell each other.",
+            what="This run has too many tasks, or its arguments are too many or too long, for a message.",
             fix="Put what the script needs into a file of the project, or let fewer tasks take part.",
             detail=str(error),
         ) from error
@@ -264,13 +264,13 @@ def _unsealed(devices: Iterable[DeviceId], me: DeviceId, state: State) -> tuple[
 
 
 def running_the_script(plan: Plan, project: LocalProject) -> tuple[Member, ...]:
-    """With parameter servers, only the chief and evaluators run the script."""
+    """The members that run the script: with parameter servers, only the chief and evaluators do."""
     serving = {Role.WORKER, Role.PS} if project.parameter_server else set()
     running = {task.device for task in plan.tasks if task.role not in serving}
     return tuple(member for member in plan.members if member.device in running)
 
 
-def shown(plan: Plan, warnings: tuple[Problem, ...] = ()) -> PlanMade:
+def plan_for_screen(plan: Plan, warnings: tuple[Problem, ...] = ()) -> PlanMade:
     """The plan for a screen, with the ports that will be requested."""
     texts = {f"{task.device}/{task.name}": tf_config(plan, task) for task in plan.tasks if not plan.solo}
     return PlanMade(plan=plan, tf_configs=texts, warnings=warnings)
@@ -281,7 +281,7 @@ def since_allowed(
 ) -> tuple[ProjectId, dict[str, Difference]] | None:
     """The same project, or the newest that was allowed with a script of this name, and how this one differs.
 
-    None: none was. Blocks.
+    None: no such project was allowed. Blocks.
     """
     if manifest.digest in approved:
         return manifest.digest, {}
@@ -347,7 +347,7 @@ def no_shares(spec: RunSpec, plan: Plan) -> tuple[str, ...]:
     """The remark where shares were requested for a run with a single member."""
     if not spec.shares or len(plan.members) > 1:
         return ()
-    return ("One laptop alone computes all of each batch: the shares that were asked for are left out.",)
+    return ("One laptop alone computes all of each batch: the requested shares are ignored.",)
 
 
 def names_of(me: DeviceId, state: State) -> dict[DeviceId, str]:

@@ -37,7 +37,7 @@ def present(coordinator: co.Coordination | None, participant: pa.Participation |
 
 
 def is_over(participant: pa.Participation | None) -> bool:
-    """Nothing is left to do here except to wait for messages on their way."""
+    """Whether nothing is left to do here except to wait for messages on their way."""
     return (
         participant is None
         or participant.local
@@ -51,7 +51,7 @@ def gives_way(present: Present, coming: Plan) -> bool:
 
 
 def why_busy(present: Present | None, coming: Plan) -> Problem:
-    """Why a laptop refuses to take part in ``coming``. ``present`` None: it plans a run, or closes."""
+    """Why a laptop refuses to take part in ``coming``. ``present`` None: it is planning a run, or closing."""
     if present is not None and _crosses(present, coming):
         starter = present.plan.member(present.plan.starter)
         return problems.crossed(starter.name)

@@ -22,9 +22,7 @@ OWN_FAULTS: frozenset[ExitReason] = frozenset({"script-error", "out-of-memory"})
 
 LINK_LOST = "its link was lost"
 """The reason for a member that is gone."""
-_PORTS = (
-    "Let TCP ports 20000–32000 through the laptops' firewalls; where they meet over TLS one of two is enough."
-)
+_PORTS = "Allow TCP ports 20000–32000 in the laptops' firewalls; over TLS, one of two is enough."
 _TAKE_PART_FIRST = "Say here whether this laptop takes part in it, and start yours again when it has ended."
 _IN_WORDS: dict[ExitReason, tuple[str, str]] = {
     "script-error": ("The script failed.", "The log has its traceback."),
@@ -39,7 +37,7 @@ _IN_WORDS: dict[ExitReason, tuple[str, str]] = {
     ),
     "killed": (
         "The training process was killed.",
-        "If nobody did so, the system may have run short of memory: close other programs or use less.",
+        "If nobody did that, memory may have run out: close other programs, or use a smaller batch or model.",
     ),
     "stopped": (
         "The training was stopped from outside of Tandem.",
@@ -88,7 +86,7 @@ def request_gone() -> Problem:
 def not_asked() -> Problem:
     return Problem(
         code="no-such-question",
-        what="This laptop does not ask whether that run should go on waiting.",
+        what="This laptop is not asking whether that run should go on waiting.",
         fix="Answer on the laptop that started the run, while it asks.",
     )
 
@@ -98,7 +96,7 @@ def no_consent(names: Sequence[str]) -> Problem:
     return Problem(
         code="no-consent",
         what=f"Nobody on {who} answered within {units.duration(CONSENT_S)} whether the script may run there.",
-        fix=f"Ask for Allow on {who}, or choose Always allow there, and train again.",
+        fix=f"Press Allow on {who}, or choose Always allow there, and train again.",
     )
 
 
@@ -186,7 +184,7 @@ def not_started(names: Sequence[str], ports: Sequence[int], waited_s: float) -> 
 
 
 def starter_of(plan: Plan) -> str:
-    """Its name; it need not be a member of the run."""
+    """The starter's name. The starter need not be a member of the run."""
     names = (member.name for member in plan.members if member.device == plan.starter)
     return next(names, "the laptop that started the run")
 
@@ -312,21 +310,21 @@ def model_unmoved(name: str, why: OSError) -> Problem:
     )
 
 
-def unknown_exchange(word: str) -> Problem:
+def unknown_exchange(name: str) -> Problem:
     """A member's answer to a newer Tandem's plan."""
     return Problem(
         code="exchange-unknown",
-        what=f"its Tandem does not know how to meet by {plain(word, 40)!r}.",
+        what=f"its Tandem does not support the exchange {plain(name, 40)!r}.",
         fix="Update Tandem there.",
     )
 
 
 def by_tensorflow() -> TandemError:
-    """For a shared run that an older version made or requested."""
+    """The refusal of a shared run that an older version made or requested."""
     return TandemError(
         code="exchange-tensorflow",
-        what="This run would meet by TensorFlow's collectives (exchange: tensorflow), whose port is open to "
-        "the whole network. Tandem does not share runs that way any more.",
+        what="This run would use TensorFlow's collectives (exchange: tensorflow), whose port is open to the "
+        "whole network. Tandem no longer shares runs that way.",
         fix="Update Tandem on all laptops and start the script again (tandem run): they meet over TLS.",
     )
 
@@ -335,8 +333,8 @@ def not_sealed(names: Sequence[str], here: bool) -> TandemError:
     """``names``: laptops that cannot seal TensorFlow's port; ``here``: this one is among them."""
     return TandemError(
         code="not-sealed",
-        what="The script brings a strategy that meets by TensorFlow, whose port would be open to the whole "
-        f"network on {listed(names)}: it cannot be sealed there.",
+        what="The script's own strategy uses TensorFlow's port, which would be open to the whole network on "
+        f"{listed(names)}: it cannot be sealed there.",
         fix=("`tandem doctor` says why not" + (" here" if here else " there") + ", and how to fix it. ")
         + "Model.fit and MirroredStrategy need no seal.",
     )
@@ -351,13 +349,13 @@ def bad_message(name: str) -> Problem:
 
 
 def work_broke(name: str, error: BaseException) -> Problem:
-    """``name``: of the work."""
+    """``name``: the work that failed."""
     if isinstance(error, TandemError):
         return error.problem
     return Problem(
         code="run-work-broke",
         what=f"Something went wrong inside Tandem ({name}).",
-        fix="Save the diagnostics and report it, please.",
+        fix="Please save the diagnostics and report it.",
         detail=repr(error),
     )
 

@@ -1,5 +1,4 @@
-"""Trainers that load TensorFlow before they are needed: here, and on the others of a run. On the core
-loop."""
+"""Loads TensorFlow before trainers are needed, here and on the other laptops of a run. On the core loop."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.ids import DeviceId
 
 MOST_ASKED = 8
-"""Questions of one device at once."""
+"""Unanswered questions of one device."""
 
 
 class Readiness:
@@ -46,13 +45,13 @@ class Readiness:
             for device in devices
             if self._context.known(device) is not None
         ]
-        await asyncio.gather(self._warm.loaded(self._context.limits.load_ahead_s), *asked)
+        await asyncio.gather(self._warm.wait_loaded(self._context.limits.load_ahead_s), *asked)
 
     def on_message(self, device: DeviceId, message: ms.Message) -> bool:
         """False: the message is about something else."""
         if not isinstance(message, ms.LoadAsked):
             return False
-        # Nobody but its starter has a trainer loaded beside the one that trains.
+        # During a run only its starter may load a second trainer here.
         if self._starter() != device and self._warm.is_in_a_run():
             self._context.links.send(device, ms.LoadTold(question=message.question, loaded=False))
         elif (asked := self._asked.get(device)) is None:
@@ -65,7 +64,7 @@ class Readiness:
     async def _answer(self, device: DeviceId) -> None:
         loaded = False
         try:
-            loaded = await self._warm.loaded(self._context.limits.load_ahead_s)
+            loaded = await self._warm.wait_loaded(self._context.limits.load_ahead_s)
         finally:
             for question in self._asked.pop(device):
                 self._context.links.send(device, ms.LoadTold(question=question, loaded=loaded))

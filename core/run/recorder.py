@@ -14,7 +14,7 @@ from core.history.history import History
 from core.history.read import read_outcome, read_plan, read_run
 from core.history.record import RunRecord
 from core.report.write import renew_report, write_report
-from core.run.stand_in import Standing, last_standing
+from core.run.stand_in import StandIn, last_stand_in
 from core.runtime.background import WorkerThread
 from core.speed.sentences import last_time
 from core.vocabulary.answers import PlanMade, RunDetails, RunEntry, RunList
@@ -40,7 +40,7 @@ MOST_WAITING = 1_000
 """Limit of events that wait for the disk; an honest run has a few. Beyond it, frequent kinds are dropped, so
 that a flood takes no memory while a disk is slow."""
 _MANY = (MemberPhaseChanged, MemberLogged, MemberProgressed)
-LOOKED_AT = 200
+RUNS_SEARCHED = 200
 """The number of newest runs searched for one like the planned one."""
 
 
@@ -56,9 +56,9 @@ class Recorder:
         self._reports = WorkerThread("reports")
         self._history = History(runs)
         self._records: dict[RunId, RunRecord] = {}
-        """Of runs under way: this laptop's own, and trials elsewhere."""
+        """Records of runs under way: this laptop's own, and trials elsewhere."""
         self._behind: set[RunId] = set()
-        """Those that the disk did not keep up with."""
+        """Runs with which the disk did not keep up."""
 
     async def open(self) -> None:
         await self._disk.do(self._history.open)
@@ -101,7 +101,7 @@ class Recorder:
             folder=str(folder),
             machines={} if state is None else machines(plan, state),
         )
-        record = RunRecord(folder, entry, self._me, self._history, self._trouble_elsewhere)
+        record = RunRecord(folder, entry, self._me, self._history, self._pass_on_trouble)
         self._records[plan.run] = record
         if project is not None:
             self._disk.post(record.keep_project, project)
@@ -180,16 +180,16 @@ class Recorder:
             )
         await self._disk.do(self._history.delete, run)
 
-    async def last_standing(self) -> Standing | None:
-        """What is kept here for a lost starter, according to the records."""
-        return await self._disk.do(last_standing, self._history, self._runs, self._me)
+    async def last_stand_in(self) -> StandIn | None:
+        """The run for which this laptop stands in, according to the records."""
+        return await self._disk.do(last_stand_in, self._history, self._runs, self._me)
 
     async def with_last_time(self, made: PlanMade, source: str) -> PlanMade:
         """``made``, with the speed of the newest run of the same script on the same devices."""
         found = await self._disk.do(newest_alike, self._history, self._runs, made.plan, source)
         return made if found is None else with_last_time(made, *found)
 
-    def _trouble_elsewhere(self, problem: Problem) -> None:
+    def _pass_on_trouble(self, problem: Problem) -> None:
         self._loop.call_soon_threadsafe(self._on_trouble, problem)
 
 
@@ -211,7 +211,7 @@ def newest_alike(history: History, runs: Path, plan: Plan, source: str) -> tuple
     """
     wanted = {member.device for member in plan.members}
     try:
-        entries = history.newest(LOOKED_AT)
+        entries = history.newest(RUNS_SEARCHED)
     except TandemError:
         return None
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Why a laptop cannot be brought into a run, and what a user is told of a run that was cut off."""
+"""Why a laptop cannot join a run under way, or a run cannot go on: typed problems."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core.vocabulary.text import plain
 
 def comes_later(name: str) -> str:
     """The remark on a laptop that was lost where no checkpoint is kept."""
-    return f"{name} does not come back while train_on_batch trains: no checkpoint is kept of that."
+    return f"{name} does not come back while train_on_batch trains, which has no checkpoints."
 
 
 def not_here() -> Problem:
@@ -23,7 +23,7 @@ def not_here() -> Problem:
 def fixed() -> Problem:
     return Problem(
         code="not-joinable",
-        what="The script brings a strategy of its own, which has as many laptops as it began with.",
+        what="The script has its own strategy, which cannot add laptops during a run.",
         fix="Stop the run and train again with all laptops.",
     )
 
@@ -31,7 +31,7 @@ def fixed() -> Problem:
 def not_all_paired() -> Problem:
     return Problem(
         code="not-joinable",
-        what="A laptop of this run is not paired with this one. It goes on with the run, and with no other.",
+        what="A laptop of this run is not paired with this one: it takes part in this run only.",
         fix="Wait until the laptop that started the run is back, and add laptops there.",
     )
 
@@ -47,8 +47,8 @@ def unknown() -> Problem:
 def could_go_on(entry: RunEntry) -> Problem:
     return Problem(
         code=CUT_OFF,
-        what=f"Tandem ended while {plain(entry.script, 60)} was training. The run can go on where it was.",
-        fix=f"Press Resume at the run, or: tandem resume {entry.run}. A setting does it without asking.",
+        what=f"Tandem ended while {plain(entry.script, 60)} was training. The run can go on from there.",
+        fix=f"Press Resume, or use tandem resume {entry.run}. A setting resumes such runs without asking.",
         detail=entry.run,
     )
 
@@ -58,6 +58,6 @@ def reaches_more() -> Problem:
     return Problem(
         code="reaches-more",
         what="The run does not go on here without its starter: it would reach more than this user allowed, "
-        "such as a folder that was replaced by a link since.",
+        "such as a folder that has since been replaced by a link.",
         fix="Wait until the laptop that started it is back, or press Resume.",
     )

@@ -1,7 +1,7 @@
 """Brings laptops into a run that was started here and goes on without them: lost ones that are back, and new
 ones. The run stops at the end of a step and is resumed with them (docs/decisions). On the core loop.
 
-Nothing here looks again by a clock: whatever a return waits for calls ``look`` or ``hear``.
+Nothing here polls: whatever a return waits for calls ``on_news``.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from core.vocabulary.text import listed
 from core.vocabulary.traffic import LinkBack, LinkLost
 
 SPARE_S = 120.0
-"""With less left to do, no trainers are loaded for a return that may never come."""
+"""With less left to do, no trainers are loaded for a return that may never happen."""
 KEPT_S = 60.0
 """How long a laptop that is back waits for the run's first checkpoint before the user is told."""
 NO_REFUSALS = ("link-", "device-busy", "train-crossed")
-"""How the codes begin of problems for which a laptop is invited again."""
+"""How the codes of problems begin after which a laptop is invited again."""
 BUSY_S = 10.0
-"""How long it is left in peace if it had begun a run of its own."""
-HEEDED = (
+"""Pause before a laptop that was busy with its own run is invited again."""
+HANDLED = (
     *(Training, Finished, Stopped, Failed),
     *(ev.MemberLeft, ev.MemberEnded, ev.MemberProgressed, ev.WaitingChanged),
 )
@@ -63,7 +63,7 @@ class Absent:
 
 
 class Returns:
-    """For the run that this node coordinates, and its continuations."""
+    """Brings laptops into the run that this node coordinates, and into its continuations."""
 
     def __init__(
         self,
@@ -71,20 +71,20 @@ class Returns:
         planner: Planner,
         *,
         coordinator: Callable[[], CoordinatorDriver | None],
-        is_kept: Callable[[], bool],
+        has_checkpoint: Callable[[], bool],
         start: Start,
         load: Callable[[Iterable[DeviceId]], Awaitable[None]],
         on_over: Callable[[], None],
     ) -> None:
-        """``is_kept``: whether the trainer here has written a checkpoint of this run. ``load``: as in
+        """``has_checkpoint``: whether the trainer here has written a checkpoint of this run. ``load``: as in
         ``Readiness``. ``on_over``: as in ``Continuation``."""
         self._context = context
         self._planner = planner
         self._coordinator = coordinator
-        self._is_kept = is_kept
+        self._has_checkpoint = has_checkpoint
         self._load = load
         self._loading: asyncio.Task[None] | None = None
-        """Everybody's next trainers load TensorFlow, so that whoever is lost is back soon, and the others
+        """Loads TensorFlow in everybody's next trainers, so that a lost laptop is back soon and the others
         hardly wait for it."""
         self._loads_on: set[DeviceId] = set()
         self.continuation = Continuation(context, start=start, on_over=on_over)
@@ -96,7 +96,7 @@ class Returns:
         self.invitation: Invitation | None = None
         """The invitation whose answer is pending."""
         self._timers = Timers[Literal["due", "kept"]](context.clock, self._on_time)
-        self._looking: asyncio.Task[None] | None = None
+        self._considering: asyncio.Task[None] | None = None
         self._has_news = False
         self._awaited: tuple[DeviceId, ...] = ()
         """Laptops for which the run was stopped."""
@@ -105,7 +105,7 @@ class Returns:
         self._is_told = False
         """The user knows that this run has no checkpoint to go on from."""
         self._has_left = False
-        """This laptop left the run at its user's wish: only the user brings others in, and it with them."""
+        """This laptop left the run at its user's request: only the user adds laptops, and it with them."""
         self._restart_s = 0.0
         """From the trainers' start to the first step."""
 
@@ -128,7 +128,7 @@ class Returns:
                     if not is_in_fit(state.tally.last):  # told after the loss itself
                         words = return_problems.comes_later(state.name(device))
                         asyncio.get_running_loop().call_soon(starter.remark, words)
-                self.look()
+                self.on_news()
             case ev.RunPhaseChanged(phase=Training()):
                 self._on_training(state)
             case ev.RunPhaseChanged(phase=phase) if ended(phase):
@@ -136,7 +136,7 @@ class Returns:
                 self._timers.cancel_all()
                 self._on_end(state, phase.back if isinstance(phase, Stopped) and phase.goes_on else None)
             case ev.MemberEnded() | ev.WaitingChanged():
-                self.look()
+                self.on_news()
             case ev.MemberProgressed(progress=progress):
                 self._succession.note_step(state.plan, progress.done)
                 some_may_come = state.plan.outlasts_losses or state.plan.owner is not None
@@ -144,7 +144,7 @@ class Returns:
                 if may_load and self._may_stop(state, progress):
                     self._begin_loading(state, ())
                 if self._held_back:
-                    self.look()
+                    self.on_news()
 
     def on_message(self, device: DeviceId, message: Message) -> bool:
         """False: the message is about something else."""
@@ -157,12 +157,12 @@ class Returns:
         if isinstance(last.stage, pa.Gone) and last.stage.goes_on:
             self._succession.take_over(last)
 
-    def look(self) -> None:
+    def on_news(self) -> None:
         """Something changed that a return may wait for."""
         self.continuation.on_news()
         self._has_news = True
-        if self._absent and (self._looking is None or self._looking.done()):
-            self._looking = self._context.background.start("look who is back", self._look())
+        if self._absent and (self._considering is None or self._considering.done()):
+            self._considering = self._context.background.start("look who is back", self._consider())
 
     def on_idle(self) -> None:
         """No run is under way here."""
@@ -173,14 +173,14 @@ class Returns:
         self._succession.on_link(news)
         if self.invitation is not None and isinstance(news, LinkLost):
             self.invitation.on_link_lost(news)
-        self.look()
+        self.on_news()
 
     def close(self) -> None:
         self._withdraw()
         self._timers.cancel_all()
         self.continuation.close()
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._considering is not None:
+            self._considering.cancel()
 
     def _on_training(self, state: co.Coordination) -> None:
         self._succession.on_training(state.plan)
@@ -194,7 +194,7 @@ class Returns:
         self._awaited = ()
         self._held_back, self._is_told, self._has_left = (), False, False
         self._loading, self._loads_on = None, set()
-        self.look()
+        self.on_news()
 
     def _on_end(self, state: co.Coordination, back: tuple[str, ...] | None) -> None:
         plan = state.plan
@@ -218,7 +218,7 @@ class Returns:
     def _stayed_out(self, device: DeviceId, name: str) -> None:
         """The run was stopped for it in vain.
 
-        Security invariant: nobody keeps the others stopping and resuming by not coming in.
+        Security invariant: no laptop makes the others stop and resume again and again by not joining.
         """
         self._losses[device] += 1
         not_before_s = self._context.clock.time() + pause_s(self._losses[device] + 1)
@@ -229,15 +229,17 @@ class Returns:
         if name == "kept" and self._held_back and starter is not None:
             self._is_told = True
             who = listed(self._held_back)
-            starter.remark(f"{who} could come back, but no checkpoint is kept: the training goes on without.")
-        self.look()
+            starter.remark(
+                f"{who} could come back, but no checkpoint is kept: the training goes on without {who}."
+            )
+        self.on_news()
 
     async def recover(self, history: Recorder, *, go_on: bool) -> None:
         """After the node's start: as in ``Succession``."""
         await self._succession.recover(history, go_on=go_on)
 
     def _go_on(self, following: Next) -> None:
-        """Resume the run that a crash cut off; laptops that are missing come later."""
+        """Resume the run that a crash cut off; laptops that are missing are added later."""
         self._absent = {device: Absent(name) for device, name in self._succession.cut_off.items()}
         self.continuation.next = following
         self.continuation.on_idle()
@@ -264,15 +266,15 @@ class Returns:
             if device not in starter.state.parts and (why := abilities.why_not(known)) is not None:
                 raise why
             self._absent[device] = Absent(known.shown_name, asked=True)
-        self.look()
+        self.on_news()
 
-    async def _look(self) -> None:
-        # One at a time: news that comes meanwhile is looked at next.
+    async def _consider(self) -> None:
+        # One at a time: news that comes meanwhile is handled next.
         while self._has_news and (starter := self._coordinator()) is not None:
             self._has_news = False
-            await self._look_once(starter)
+            await self._consider_once(starter)
 
-    async def _look_once(self, starter: CoordinatorDriver) -> None:
+    async def _consider_once(self, starter: CoordinatorDriver) -> None:
         state, now_s = starter.state, self._context.clock.time()
         if not isinstance(state.stage, co.Running) or not isinstance(state.phase, Training):
             return
@@ -281,11 +283,11 @@ class Returns:
             self._timers.set("due", min(later_s))
         due = {device: each for device, each in self._absent.items() if each.not_before_s <= now_s}
         if self._has_left and not any(each.asked for each in due.values()):
-            return  # every resumed run has this laptop
+            return  # a resumed run would include this laptop
         back = tuple(each.name for device, each in due.items() if self._is_ready(device, each, state))
         progress = state.tally.last
         worth = progress is not None and is_worth(progress, self._restart_s)
-        # Once a laptop is there that is to come in, while it is asked for the rest.
+        # As soon as a laptop that is to join is there, even while it is being asked.
         if worth and (there := {device for device in due if self._can_load(device, state)}):
             self._begin_loading(state, there)
         if self.invitation is None:
@@ -293,10 +295,10 @@ class Returns:
                 if not absent.invited and self._is_idle(device):
                     await self._invite(device, absent, state.plan)
                     return
-        is_kept = self._may_stop(state, progress)
-        may_stop = is_kept and worth
+        can_resume = self._may_stop(state, progress)
+        may_stop = can_resume and worth
         self._held_back = () if may_stop else back
-        if is_kept or not back:
+        if can_resume or not back:
             self._timers.cancel("kept")
         elif "kept" not in self._timers and not self._is_told:
             self._timers.set("kept", KEPT_S)
@@ -305,7 +307,7 @@ class Returns:
 
     def _may_stop(self, state: co.Coordination, progress: Progress | None) -> bool:
         """Whether the run can be stopped here and resumed."""
-        return (self._is_kept() or state.plan.resume is not None) and is_in_fit(progress)
+        return (self._has_checkpoint() or state.plan.resume is not None) and is_in_fit(progress)
 
     def _can_load(self, device: DeviceId, state: co.Coordination) -> bool:
         known = self._context.known(device)
@@ -314,12 +316,12 @@ class Returns:
         return not known.busy or self._watches(device, state)
 
     def _watches(self, device: DeviceId, state: co.Coordination) -> bool:
-        """It has no trainer in the run any more."""
+        """Whether it is still linked to the run, and its trainers have ended."""
         part = state.parts.get(device)
         return part is not None and part.linked and state.has_ended(device)
 
     def _begin_loading(self, state: co.Coordination, coming: Iterable[DeviceId]) -> None:
-        """On these and on the run's, unless that has begun."""
+        """Load on these laptops and on the run's, unless that has begun."""
         them = {*coming, *(device for device, part in state.parts.items() if not part.left)}
         if not them <= self._loads_on:
             self._loads_on |= them
@@ -328,7 +330,7 @@ class Returns:
 
     async def _load_ahead(self, devices: Iterable[DeviceId]) -> None:
         await self._load(devices)
-        self.look()
+        self.on_news()
 
     def _is_ready(self, device: DeviceId, absent: Absent, state: co.Coordination) -> bool:
         """Whether it watches the run, or is idle and has everything that it needs."""
@@ -341,8 +343,8 @@ class Returns:
         return self._watches(device, state) if known.busy else absent.ready
 
     def _has_introduced(self, state: co.Coordination) -> bool:
-        """Whether this laptop stands in, with one that is not paired with it. That one goes on with a lost
-        starter's run, and with no other: nobody comes in until the starter is there again."""
+        """Whether this laptop stands in for a lost starter, and a member is not paired with it. That member
+        takes part in the starter's run only, so no laptop is added until the starter is there again."""
         others = map(self._context.known, state.parts.keys() - {self._context.me})
         are_paired = all(known is not None and known.paired for known in others)
         return state.plan.owner is not None and not are_paired
@@ -361,14 +363,14 @@ class Returns:
             return
         now = self._coordinator()
         if now is None or now.state.plan.run != plan.run or not isinstance(now.state.stage, co.Running):
-            return  # the run ended meanwhile: what follows asks the laptop itself
+            return  # the run ended meanwhile: its continuation asks the laptop itself
 
         def on_over(problem: Problem | None) -> None:
             self.invitation = None
             absent.ready = problem is None
             if problem is not None:
                 self._refused(device, problems.declined(absent.name, problem))
-            self.look()
+            self.on_news()
 
         self.invitation = Invitation(self._context, device, planned, on_over)
 

@@ -26,7 +26,7 @@ from core.run.readiness import Readiness
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
-from core.run.returns import HEEDED, Returns
+from core.run.returns import HANDLED, Returns
 from core.run.trials import RemoteTrials
 from core.runtime.timers import Clock
 from core.supervisor import temporary
@@ -109,7 +109,7 @@ class NodeRuns:
             self._context,
             self.planner,
             coordinator=lambda: self._coordinator,
-            is_kept=lambda: self._participant is not None and self._participant.state.kept,
+            has_checkpoint=lambda: self._participant is not None and self._participant.state.has_checkpoint,
             start=self.start,
             load=self.readiness.load,
             on_over=self._end_work_if_idle,
@@ -127,7 +127,7 @@ class NodeRuns:
     # --- life -----------------------------------------
 
     async def open(self) -> None:
-        """Read the history. Its defects come as a notice; runs are possible nevertheless."""
+        """Read the history. A damaged one is reported in a notice, and prevents no runs."""
         await self.history.open()
         self._context.files.post(temporary.sweep, self._context.temporary)
         self._context.files.post(sweep_copies, self._context.runs)
@@ -198,7 +198,7 @@ class NodeRuns:
             self._coordinator.handle(co.StopWanted(self._context.my_name, self._coordinator.state.next_force))
         elif self._participant is not None:
             self._participant.stop(self._context.my_name)
-        elif not self.returns.continuation.end() and not self.planner.under_way:
+        elif not self.returns.continuation.cancel() and not self.planner.under_way:
             raise TandemError.of(problems.no_run())
         else:
             self.planner.end(problems.stopped_by(self._context.my_name))
@@ -210,18 +210,18 @@ class NodeRuns:
 
     async def answer_consent(self, run: RunId, decision: Decision) -> None:
         """``once``: these very bytes and arguments; ``always``: whatever this device sends."""
-        member = self._asked(run)
+        member = self._asking_participant(run)
         if decision != "no":
             await self._admission.allow(member.state.plan, decision)
-            member = self._asked(run)
+            member = self._asking_participant(run)
         member.handle(pa.Decided(decision != "no"))
 
     async def look_at_request(self, run: RunId) -> answers.RequestRead:
-        return await self._admission.look(self._asked(run).state)
+        return await self._admission.look(self._asking_participant(run).state)
 
     async def find_checkpoints(self, run: RunId) -> None:
         """Ask the laptops of a run that ended early for newer checkpoints than those here."""
-        await self._checkpoints.look(resume_plan.before(await self.history.find(run, points=False)))
+        await self._checkpoints.search(resume_plan.plan_to_resume(await self.history.find(run, points=False)))
 
     # --- links -----------------------------------------
 
@@ -288,7 +288,7 @@ class NodeRuns:
                 return
             if refusal is None and (self.busy or self._closing):
                 refusal = precedence.why_busy(self._present, prepare.plan)
-            if refusal := refusal or self._admission.take(prepare.plan.run):
+            if refusal := refusal or self._admission.claim(prepare.plan.run):
                 self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
                 return
             self.warm.foresee()
@@ -298,7 +298,7 @@ class NodeRuns:
             self._participant_context, prepare, name, emit=self._show, on_gone=self._participant_gone
         )
         if own and prepare.plan.owner is None:
-            participant.handle(pa.Asked(allowed=True))
+            participant.handle(pa.Checked(allowed=True))
         else:
             self._context.background.start("ask for consent", self._ask(participant))
 
@@ -308,7 +308,7 @@ class NodeRuns:
         return precedence.present(starter.state if starter else None, member.state if member else None)
 
     def _makes_way(self, coming: Plan) -> bool:
-        """Whether the present run ends because Train was pressed twice at the same moment; or has ended."""
+        """Whether the present run has ended, or ends now because Train was pressed twice at one moment."""
         present = self._present
         if coming.starter in self.planner.devices and coming.tasks_of(coming.starter):
             self.planner.end(precedence.lost_to(coming))
@@ -327,7 +327,7 @@ class NodeRuns:
     async def _ask(self, participant: ParticipantDriver) -> None:
         participant.handle(await self._admission.ask(participant))
         if participant is not self._participant:  # it was gone before the answer
-            self._admission.over(participant.state)
+            self._admission.on_part_over(participant.state)
 
     def _show(self, event: Shown) -> None:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
@@ -337,10 +337,10 @@ class NodeRuns:
             self.history.begin(event.plan, state=self._state())
         self._emit_event(event)
         self.history.record(event)
-        if isinstance(event.phase if isinstance(event, ev.RunPhaseChanged) else event, HEEDED):
+        if isinstance(event.phase if isinstance(event, ev.RunPhaseChanged) else event, HANDLED):
             self.returns.on_event(event)
 
-    def _asked(self, run: RunId) -> ParticipantDriver:
+    def _asking_participant(self, run: RunId) -> ParticipantDriver:
         member = self._participant
         if member is None or member.state.plan.run != run or not isinstance(member.state.stage, pa.Asking):
             raise TandemError.of(problems.request_gone())
@@ -348,7 +348,7 @@ class NodeRuns:
 
     def _participant_gone(self, last: pa.Participation) -> None:
         self._participant = None
-        self._admission.over(last)
+        self._admission.on_part_over(last)
         self.returns.on_part_over(last)
         self._end_work_if_idle()
 
@@ -378,7 +378,7 @@ class NodeRuns:
         self._context.notice(problems.work_broke(name, error))
 
     def _broke(self, name: str, error: BaseException) -> None:
-        """A message to this node itself got lost, which the run would wait for."""
+        """A message to this node itself was lost, and the run would wait for it."""
         self._on_crash(name, error)
         if self._coordinator is not None:
             self._coordinator.handle(co.Broke(problems.work_broke(name, error)))

@@ -1,5 +1,5 @@
-"""What this laptop keeps for a lost starter, read from the records: it outlives a restart. Blocks: use the
-history's thread."""
+"""Finds in the records the run for which this laptop stands in, so that it outlives a restart. Blocks: use
+the history's thread."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Stopped
 from core.vocabulary.plan import Plan, RunOwner
 
-LOOKED_AT = 50
+RUNS_SEARCHED = 50
 """The number of newest runs searched."""
 
 
 @dataclass(slots=True)
-class Standing:
-    """What is kept here for a lost starter until it takes it back. ``step``: steps done."""
+class StandIn:
+    """A lost starter's run that is kept here until the starter takes it back. ``step``: steps done."""
 
     owner: RunOwner
     step: int = 0
 
 
-def last_standing(history: History, runs: Path, me: DeviceId) -> Standing | None:
+def last_stand_in(history: History, runs: Path, me: DeviceId) -> StandIn | None:
     """The newest one that was not handed back; None where there is none, or no checkpoint of it."""
     try:
-        entries = history.newest(LOOKED_AT)
+        entries = history.newest(RUNS_SEARCHED)
     except TandemError:
         return None
     back = set[DeviceId]()
-    """Starters of newer runs with this laptop: they were there again."""
+    """Starters of newer runs with this laptop: they have returned since."""
     for entry in entries:
         plan = read_plan(runs / entry.run)
         if plan is None:
@@ -49,7 +49,7 @@ def last_standing(history: History, runs: Path, me: DeviceId) -> Standing | None
         if owner.device in back or (isinstance(entry.phase, Stopped) and entry.phase.back):
             return None
         newest = checkpoint_store.newest_by_size(runs / newest_of(runs, owner.run) / run_folder.CHECKPOINTS)
-        return None if newest is None else Standing(owner, newest.head.moment.step)
+        return None if newest is None else StandIn(owner, newest.head.moment.step)
     return None
 
 

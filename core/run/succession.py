@@ -27,7 +27,7 @@ from core.run.planner import Planner
 from core.run.recorder import Recorder
 from core.run.resume.plan import owner_of
 from core.run.resume.serve import note_successor
-from core.run.stand_in import Standing
+from core.run.stand_in import StandIn
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import OVERTAKEN, Problem
@@ -54,11 +54,11 @@ class Succession:
         self._continuation = continuation
         self._coordinator = coordinator
         self._go_on = go_on
-        self._standing: Standing | None = None
-        self._has_handed_back = False
-        """The run under way here ends only for that."""
+        self._stand_in: StandIn | None = None
+        self.has_handed_back = False
+        """The run here ends, or has ended, only to go on elsewhere."""
         self.lost: Next | None = None
-        """The run that a crash of this node cut off, to go on with should a member have done so."""
+        """The run that a crash of this node cut off, to be continued if a member went on with it."""
         self.cut_off: dict[DeviceId, str] = {}
         """The other laptops of that run, and their names."""
         self._chain: set[RunId] = set()
@@ -71,8 +71,8 @@ class Succession:
         self._ahead: tuple[RunId, DeviceId, str] | None = None
         """The member that is further than the run under way here, which ends for it."""
         self._claims: dict[DeviceId, tuple[RunId, int]] = {}
-        """Who went on with a run while this laptop was lost, which run, and the steps done there, until it is
-        decided what becomes of it."""
+        """Members that went on with a run while this laptop was lost: the run, and the steps done there,
+        until it is decided whose state goes on."""
         self._follows: tuple[pa.Participation, DeviceId] | None = None
         """The run that goes on without its starter, and the member that is to ask this laptop."""
 
@@ -85,8 +85,8 @@ class Succession:
         run = last.shown.run
         own = None if run is None else run.members[me].progress
         step = 0 if own is None or own.done is None else own.done
-        self._standing = Standing(owner, step)
-        self._has_handed_back, self._follows = False, None
+        self._stand_in = StandIn(owner, step)
+        self.has_handed_back, self._follows = False, None
         if self._context.is_linked(owner.device):  # it was restarted meanwhile
             self._tell_owner()
             return
@@ -108,7 +108,7 @@ class Succession:
 
     def on_link(self, news: LinkBack | LinkLost) -> None:
         if isinstance(news, LinkBack):
-            if self._standing is not None and self._standing.owner.device == news.device:
+            if self._stand_in is not None and self._stand_in.owner.device == news.device:
                 self._tell_owner()
             return
         self._claims.pop(news.device, None)
@@ -141,12 +141,12 @@ class Succession:
         names = dict(zip(entry.device_ids, entry.devices, strict=False))
         self.cut_off = {device: name for device, name in names.items() if device != me}
         following = Next(entry.run, (me, *self.cut_off), (me,), (), wait_s, spec=spec, from_others=True)
-        # Another laptop may say that it went on from now on, and have the only checkpoint.
+        # From now on another laptop may report that it went on, and have the only checkpoint.
         self.lost = following
         self.reconsider()
         folder = self._context.folder(entry.run) / run_folder.CHECKPOINTS
-        is_kept = await self._context.files.do(checkpoint_store.newest_by_size, folder) is not None
-        if not is_kept or self.lost is None:
+        has_checkpoint = await self._context.files.do(checkpoint_store.newest_by_size, folder) is not None
+        if not has_checkpoint or self.lost is None:
             return
         if go_on:
             self._go_on(following)
@@ -154,16 +154,16 @@ class Succession:
             self._context.notice(return_problems.could_go_on(entry))
 
     async def _recall(self, history: Recorder) -> None:
-        """What was kept here for a lost starter still is."""
-        standing = await history.last_standing()
-        if standing is not None and self._standing is None:
-            self._standing = standing
-            if self._context.is_linked(standing.owner.device):
+        """Stand in again, after a restart, for a lost starter."""
+        stand_in = await history.last_stand_in()
+        if stand_in is not None and self._stand_in is None:
+            self._stand_in = stand_in
+            if self._context.is_linked(stand_in.owner.device):
                 self._tell_owner()
 
     def on_training(self, plan: Plan) -> None:
         """The first step of a run that was started here."""
-        self._has_handed_back = False
+        self.has_handed_back = False
         if plan.resume is None:
             self._chain, self._were_in = set(), set()
         else:
@@ -178,34 +178,29 @@ class Succession:
         if plan.owner is not None and plan.resume is not None:
             for run in {plan.resume.run, plan.owner.run}:
                 self._context.files.post(note_successor, self._context.runs, run, plan.run)
-        # Not within the step of the run's machine that says so.
+        # Later: the run's machine is still in the step that emitted this.
         asyncio.get_running_loop().call_soon(self.reconsider)
 
     def note_step(self, plan: Plan, step: int | None) -> None:
         """``step``: steps done in the run under way here."""
-        if self._standing is not None and plan.owner == self._standing.owner and step is not None:
-            self._standing.step = step
+        if self._stand_in is not None and plan.owner == self._stand_in.owner and step is not None:
+            self._stand_in.step = step
 
     def _tell_owner(self) -> None:
-        assert self._standing is not None
-        owner = self._standing.owner
-        self._context.send(owner.device, ms.TookOver(run=owner.run, step=self._standing.step))
+        assert self._stand_in is not None
+        owner = self._stand_in.owner
+        self._context.send(owner.device, ms.TookOver(run=owner.run, step=self._stand_in.step))
 
     def _hand_back(self, device: DeviceId, run: RunId, goes_on: bool) -> None:
-        standing, starter = self._standing, self._coordinator()
-        if standing is None or standing.owner != RunOwner(device=device, run=run):
+        stand_in, starter = self._stand_in, self._coordinator()
+        if stand_in is None or stand_in.owner != RunOwner(device=device, run=run):
             return
-        self._standing, name = None, self._context.name_of(device)
-        if starter is not None and starter.state.plan.owner == standing.owner:
-            self._has_handed_back = goes_on
+        self._stand_in, name = None, self._context.name_of(device)
+        if starter is not None and starter.state.plan.owner == stand_in.owner:
+            self.has_handed_back = goes_on
             starter.handle(co.GoesOn((name,), elsewhere=True) if goes_on else co.StopWanted(name, 0))
-        elif starter is None and self._continuation.end():
+        elif starter is None and self._continuation.cancel():
             self._planner.end(_handed_back(name))
-
-    @property
-    def has_handed_back(self) -> bool:
-        """Whether the run that ended here goes on elsewhere."""
-        return self._has_handed_back
 
     # --- as the starter -------------------------------------------------------------------------------------
 
@@ -235,8 +230,8 @@ class Succession:
             self._decide(device)
 
     def _decide(self, device: DeviceId) -> None:
-        """Which half goes on. A laptop whose answer depends on a run that is only starting here, or that has
-        to wait for another run of this user's, is answered later."""
+        """Decide whose state goes on. The answer comes later if it depends on a run that is only starting
+        here, or has to wait for another run of this user's."""
         run, step = self._claims[device]
         starter, name = self._coordinator(), self._context.name_of(device)
         if starter is None:
@@ -253,7 +248,7 @@ class Succession:
                     self._answer(device, goes_on=False)
                 elif following.from_others and device in self._were_in:
                     self._continuation.add(device, name)
-                    self._answer(device)  # the first that told of it may not be the one that stands in
+                    self._answer(device)  # the first to report it may not be the one that stands in
             return
         if run not in self._chain or device not in self._were_in:
             return
@@ -279,7 +274,7 @@ def _handed_back(name: str) -> Problem:
 
 
 def _not_asked(name: str) -> Problem:
-    return Problem(code="not-asked", what=f"{name} was to go on with it, and did not ask this laptop.")
+    return Problem(code="not-asked", what=f"{name} was to go on with it, but did not ask this laptop.")
 
 
 def _overtaken(name: str, step: int, done: int) -> Problem:
@@ -287,6 +282,6 @@ def _overtaken(name: str, step: int, done: int) -> Problem:
         code=OVERTAKEN,
         what=f"{name} went on with this run as well while it was away, and is further: {step:,} steps are "
         f"done there, and {done:,} here. The training goes on from there, with this laptop.",
-        fix="Nothing is to be done. What this part of it recorded stays. If its files beside the script are "
-        "replaced, the log says where they are kept.",
+        fix="You need not do anything. The record of this part stays. If files beside the script are "
+        "replaced, the log says where the old ones are kept.",
     )

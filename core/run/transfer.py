@@ -18,7 +18,7 @@ from core.project.light_receipts import ListingReceipt, Outlines
 from core.project.receipt import BROKEN, Receipt
 from core.project.send import NOT_OFFERED, ListingReader, ManifestReader
 from core.run import written
-from core.run.chain import Giving
+from core.run.chain import Forwarding
 from core.run.context import RunContext
 from core.run.own_files import own_files
 from core.run.participant.state import PiecesCame, WorkDone
@@ -34,13 +34,14 @@ from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.run_folder import BROUGHT, INCOMING
 
 RATE_S, LEAST_S = 5.0, 1.0
+"""The time over which a transfer rate is measured: at most, and at least."""
 LARGE_BYTES = 5_000_000
-"""What a transfer must bring at least to show how fast the next one will be."""
+"""The least size of a transfer that shows how fast the next one will be."""
 _log = logging.getLogger(__name__)
 
 
 def data_readers(data: Iterable[LocalData]) -> Iterator[ManifestReader | ListingReader]:
-    """What a member may fetch of a run's data: the lists of its files, and the files."""
+    """Readers for what a member may fetch of a run's data: the lists of its files, and the files."""
     for each in data:
         yield ListingReader(each.manifest, each.data.listing)
         yield ManifestReader(Path(each.folder), each.manifest)
@@ -58,10 +59,10 @@ async def fetch_manifest(context: RunContext, starter: DeviceId, listing: Listin
 
 
 class Delivery:
-    """The project, checkpoint and data that a run needs here, from wherever they are missing.
+    """Brings the project, checkpoint and data that a run needs and this laptop lacks.
 
     ``folders``: data folders of this laptop, by name. ``places``: where each data is here, after ``begin`` or
-    ``store``. ``on_work``: hears once a second of files that are read or written here.
+    ``store``. ``on_work`` is called once a second while files are read or written here.
     """
 
     def __init__(
@@ -79,11 +80,11 @@ class Delivery:
         self._written = request.written if plan.starter != context.me else None
         self._brought: Receipt | None = None
         self.wrote: tuple[WrittenFiles, ...] = ()
-        """Where the files that the script wrote before are here, once all is complete."""
+        """The files that the script wrote before, and where they are here once everything has come."""
         self._project: Receipt | None = None
         self._resumed: Receipt | None = None
         self._has_moment = False
-        """The checkpoint was here before."""
+        """The checkpoint was already here."""
         self._folders = folders
         self._own: dict[str, Path] | None = None
         """Files of this laptop's own, by SHA-256; None: not looked for yet."""
@@ -95,27 +96,27 @@ class Delivery:
             UNWATCHED if on_work is None else work_meter(self._tell_work, "putting files in place")
         )
         self._had_bytes = 0
-        """Data that lies here already."""
+        """Bytes of data found in this user's own folders."""
         self.places: dict[str, str] = {}
         self._giver = plan.starter
         ours = (each.digest for each in (manifest, checkpoint, self._written) if each)
         data = (ProjectId(each.listing.digest) for each in plan.data)
-        self.giving = Giving(context.transfers, (*ours, *data))
+        self.forwarding = Forwarding(context.transfers, (*ours, *data))
 
     def begin(self) -> int:
         """Bytes that are missing here; 0: everything is complete. Blocks. Raises ``TandemError``."""
         self._project = self._begin_project()
-        self.giving.come(self._manifest.digest, self._project)
+        self.forwarding.forward(self._manifest.digest, self._project)
         if self._checkpoint is not None:
             self._resumed = self._begin_resumed(self._checkpoint)
-            self.giving.come(self._checkpoint.digest, self._resumed)
+            self.forwarding.forward(self._checkpoint.digest, self._resumed)
         if self._written is not None:
             self._brought = self._begin_written(self._written)
-            self.giving.come(self._written.digest, self._brought)
+            self.forwarding.forward(self._written.digest, self._brought)
         if self._plan.starter != self._context.me:
             for data in self._plan.data:
                 if self._find(data, self._reading):
-                    self._give_none(data)
+                    self._forward_none(data)
                 else:
                     self._lacking.append(data)
         return self._total_bytes
@@ -123,7 +124,7 @@ class Delivery:
     async def fetch(
         self, giver: DeviceId, on_pieces: Callable[[PiecesCame], None], *, joins: bool = False
     ) -> None:
-        """Fetch it all from this member, and from the starter what it does not have. ``joins``: for a run
+        """Fetch everything from this member, and what it does not have from the starter. ``joins``: for a run
         under way, which this laptop does not show yet. Raises ``TandemError``."""
         self._giver, self._joins = giver, joins
         rate = ByteRate()
@@ -166,8 +167,7 @@ class Delivery:
             self._tell_joining(work.done, work.total, words=work.words)
 
     def store(self) -> None:
-        """Put what belongs to this run alone into place once everything came. Blocks. Raises
-        ``TandemError``."""
+        """Put this run's own files into place once everything has come. Blocks. Raises ``TandemError``."""
         if self._resumed is not None:
             self._resumed.finish()
         if self._brought is not None:
@@ -188,14 +188,16 @@ class Delivery:
 
     def _find(self, data: Data, meter: ReadMeter) -> bool:
         context = self._context
-        place = context.has_from_keras(data, meter) or context.store.find_data(data, context.hashes, meter)
+        place = context.find_keras_download(data, meter) or context.store.find_data(
+            data, context.hashes, meter
+        )
         if place is not None:
             self.places[data.name] = str(place)
         return place is not None
 
-    def _give_none(self, data: Data) -> None:
-        """It was here before."""
-        self.giving.come(ProjectId(data.listing.digest), None)
+    def _forward_none(self, data: Data) -> None:
+        """Data that was already here is not forwarded."""
+        self.forwarding.forward(ProjectId(data.listing.digest), None)
 
     async def _is_here(self, data: Data, tell: Callable[[], None]) -> bool:
         """Whether this user's data folder of that name holds the same files. Keeps the starter waiting for as
@@ -210,7 +212,7 @@ class Delivery:
         if is_same:
             self._had_bytes += data.total_bytes
             self.places[data.name] = path
-            self._give_none(data)
+            self._forward_none(data)
         tell()
         return is_same
 
@@ -219,24 +221,24 @@ class Delivery:
         listing = ListingReceipt(data.listing)
         await fetch(self._plan.starter, listing, tell)
         manifest = await files.do(listing.finish)
-        # This user was asked about so many files and bytes.
+        # This user was asked about exactly this many files and bytes.
         if (manifest.script, len(manifest.files), manifest.total_bytes) != ("", data.files, data.total_bytes):
             raise TandemError.of(_OTHER_DATA)
-        # Security invariant: nothing comes that can carry code, of which this user was not told.
+        # Security invariant: no file that can carry code comes unless this user was told.
         if not data.may_carry_code and may_carry_code(file.path for file in manifest.files):
             raise TandemError.of(_OTHER_DATA)
         check_files(manifest.files)
         same = [each for _, each in self._data if each.manifest.digest == manifest.digest]
         receipt = same[0] if same else await files.do(self._receive, manifest)
         self._data.append((data, receipt))
-        self.giving.come(manifest.digest, receipt)
+        self.forwarding.forward(manifest.digest, receipt)
         if receipt.wanted:
             await self._fetch(receipt, tell)
         if not same:
             await self._keep(receipt)
 
     async def _keep(self, receipt: Receipt) -> None:
-        """At once, so that the next run has it even if this one breaks while more travels."""
+        """Store it at once, so that the next run has it even if this one fails during a later transfer."""
         await self._context.files.do(self._context.store.add, receipt)
 
     async def _fetch(self, receipt: Receipt, tell: Callable[[], None]) -> None:
@@ -257,7 +259,7 @@ class Delivery:
         except TandemError as error:
             if not has_a_beginning or error.code != BROKEN:
                 raise
-            # Perhaps another member had sent that beginning wrong, now or in an earlier run.
+            # Another member may have sent a wrong beginning, now or in an earlier run.
             await self._fetch_from(starter, receipt, tell)
 
     async def _fetch_from(
@@ -307,7 +309,7 @@ class Delivery:
         return None
 
     def _begin_written(self, files: Manifest) -> Receipt | None:
-        """Taken from what the script wrote here, as far as that is the same, or as far in the training."""
+        """Reuses what the script wrote here: identical files, or those of the same step of the training."""
         assert self._plan.resume is not None
         before, folder = self._context.folder(self._plan.resume.run), self._context.folder(self._plan.run)
         here = written.find(before)
@@ -331,7 +333,7 @@ class Delivery:
 
 _OTHER_DATA = Problem(
     code="transfer-broken",
-    what="The other laptop sent a list of other data than it asked for.",
+    what="The other laptop sent a list of files that does not match its request.",
     fix="Start the run again. If it happens again, update Tandem on both laptops.",
 )
 
@@ -344,7 +346,7 @@ _UNTOLD = Problem(
 
 
 def work_meter(tell: Callable[[WorkDone], None], words: str) -> ReadMeter:
-    """Of files read or written on any thread. Calls ``tell`` on the loop that this is called on."""
+    """A meter of files read or written on any thread. Calls ``tell`` on the loop that this is called on."""
     loop = asyncio.get_running_loop()
     return ReadMeter(lambda done, total: loop.call_soon_threadsafe(tell, WorkDone(words, done, total)))
 

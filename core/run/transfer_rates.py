@@ -1,4 +1,4 @@
-"""How fast each laptop's files came last, so that a question says how long the next will take. Blocks."""
+"""The last transfer rate of each laptop, so that a question can say how long its files will take. Blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
 
 KEPT = 50
-"""Laptops, the last ones."""
+"""The number of laptops, those with the newest transfers."""
 _Rates = Annotated[dict[DeviceId, float], msgspec.Meta(max_length=KEPT)]
 _log = logging.getLogger(__name__)
 

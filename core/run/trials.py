@@ -1,5 +1,5 @@
-"""Trials on other laptops: runs that this node starts there without a part of its own, several at once. On
-the core loop.
+"""Trials on other laptops: runs that this node starts there without taking part, several at once. On the core
+loop.
 
 A trial on this laptop is an ordinary run (``NodeRuns.start``).
 """
@@ -69,7 +69,7 @@ class RemoteTrials:
         driver.begin()
 
     def stop(self, run: RunId) -> None:
-        """As ``NodeRuns.stop``; nothing where it is over."""
+        """As ``NodeRuns.stop``; does nothing once it is over."""
         if (driver := self._coordinators.get(run)) is not None:
             driver.handle(co.StopWanted(self._context.my_name, driver.state.next_force))
 
@@ -88,7 +88,7 @@ class RemoteTrials:
         return True
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all trials."""
         self._closing = True
         for driver in tuple(self._coordinators.values()):
             driver.handle(co.NodeEnds(self._context.my_name))

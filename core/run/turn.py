@@ -58,8 +58,8 @@ class Turn(Generic[State, Effect]):
         self.state = self.state.waiting(self.state.waits | {name})
         self.effects.append(SetTimer(name, seconds))
 
-    def no_longer(self, *names: Wait) -> None:
-        """Cancel those of these waits that run."""
+    def cancel(self, *names: Wait) -> None:
+        """Cancel these waits, as far as they are running."""
         for name in names:
             if name in self.state.waits:
                 self.state = self.state.waiting(self.state.waits - {name})
@@ -78,7 +78,7 @@ class CoordinatorTurn(Turn[co.Coordination, co.OwnEffect]):
             super().send(device, message)
 
     def share(self, event: MirroredEvent) -> None:
-        """For this screen, and mirrored to every other member that has joined."""
+        """Show it on this screen, and mirror it to every other member that has joined."""
         self.state = replace(self.state, tally=counted(self.state.tally, event, self.now_s))
         self.emit(event)
         for device, part in self.state.parts.items():
@@ -93,12 +93,12 @@ class CoordinatorTurn(Turn[co.Coordination, co.OwnEffect]):
         if ended(phase) and self.state.me in self.state.parts:
             self.send(self.state.me, ms.EventTold(event=event))
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         chief = self.state.chief
         lines = LogLines(task=chief.name, stream="tandem", text=text + "\n")
         self.share(ev.MemberLogged(run=self.state.plan.run, device=chief.device, lines=lines))
 
-    def know(self, device: DeviceId, part: co.Part) -> None:
+    def update_part(self, device: DeviceId, part: co.Part) -> None:
         self.state = replace(self.state, parts=MappingProxyType({**self.state.parts, device: part}))
 
     def enter(self, stage: co.Stage) -> None:
@@ -115,30 +115,30 @@ class ParticipantTurn(Turn[pa.Participation, pa.OwnEffect]):
         self.send(self.state.plan.starter, message)
 
     def report(self, event: MirroredEvent) -> None:
-        """To the starter, whose mirror shows it here too; without it, straight to this screen."""
+        """Send it to the starter, which mirrors it to this screen, too; without a starter, just show it."""
         if self.state.starter_lost:
             self.show(event)
             return
         self.tell_starter(ms.EventTold(event=event))
 
     def show(self, event: MirroredEvent) -> None:
-        """On this screen alone."""
+        """Show it on this screen only."""
         try:
             self.state = replace(self.state, shown=apply(self.state.shown, event))
         except IllegalTransition:
             return
         self.emit(event)
 
-    def do(self, doing: Mapping[str, MemberPhase]) -> None:
-        """What this device's trainers do, by task name."""
+    def set_doing(self, doing: Mapping[str, MemberPhase]) -> None:
+        """Note the phase of each trainer of this device, by task name."""
         self.state = replace(self.state, doing=MappingProxyType(dict(doing)))
 
-    def say_doing(self) -> None:
+    def report_doing(self) -> None:
         """Report the earliest phase of this device's trainers."""
         if self.state.doing:
-            self.say_phase(min(self.state.doing.values(), key=_ORDER.index))
+            self.report_phase(min(self.state.doing.values(), key=_ORDER.index))
 
-    def say_phase(
+    def report_phase(
         self,
         phase: MemberPhase,
         *,
@@ -165,12 +165,12 @@ class ParticipantTurn(Turn[pa.Participation, pa.OwnEffect]):
             )
         )
 
-    def say(self, task: str, words: str, *, difference: bool = False) -> None:
+    def log(self, task: str, words: str, *, difference: bool = False) -> None:
         lines = LogLines(task=task, stream="tandem", text=words, difference=difference)
         self.report(ev.MemberLogged(run=self.state.plan.run, device=self.state.me, lines=lines))
 
     def settle(self, allowed: bool) -> None:
         """The question to this user is answered, or no longer open."""
-        self.no_longer("consent")
+        self.cancel("consent")
         self.state = replace(self.state, allowed=allowed)
         self.emit(ev.ConsentSettled(run=self.state.plan.run, allowed=allowed))

@@ -1,5 +1,5 @@
-"""What a run's script wrote, such as logs and models of callbacks, for the run that goes on: every laptop of
-that one has it before its script begins. Blocks: use a thread."""
+"""What a run's script wrote, such as logs and models of callbacks, for the run that continues it: every
+laptop of that run has these files before its script begins. Blocks: use a thread."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ LIST_BYTES = 64_000
 _LOGS = (".csv", ".log", ".weights.h5", ".keras")
 """Logs and models without code, beside TensorBoard's. Keras reads ``.keras`` in its safe mode."""
 _EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.[\w.-]+?(\.\d+\.\d+(\.v2)?|\.profile-empty)")
-"""TensorBoard's names: time, host, process, number, kind. None of its ends is that of a file with code."""
+"""TensorBoard's names: time, host, process, number, kind. None of its endings is that of a file with code."""
 _NEW = (".tsv", ".png", ".jpg", ".jpeg")
-"""Other kinds that no program takes for its settings."""
+"""Other kinds that no program reads as its settings."""
 _UNSAFE = (b"safe_mode", b"unsafe_deserialization")
 """Words of a script that may turn Keras' safe mode off."""
 _ARCHIVE = b"PK\x03\x04"
@@ -60,7 +60,7 @@ class WrittenFiles(NamedTuple):
 
 class OwnFiles(NamedTuple):
     """``changed``: paths beside the user's own script that changed since the training began. ``replaced``:
-    the folder that keeps those which others replace."""
+    the folder for those that are replaced."""
 
     changed: Collection[str]
     replaced: Path
@@ -74,8 +74,7 @@ def may_travel(path: str) -> bool:
 
 
 def select(found: Manifest, project: Manifest) -> Manifest:
-    """Those of the files found that the next run may get, the smallest first where the list would be too
-    long."""
+    """The files that the next run may get: the smallest ones where the list would be too long."""
     taken = {folded_path(file.path) for file in project.files}
     chosen, room = [], LIST_BYTES
     for file in sorted(found.files, key=lambda file: file.size):
@@ -90,8 +89,8 @@ def select(found: Manifest, project: Manifest) -> Manifest:
 def check(written: Manifest, project: Manifest = NONE) -> None:
     """Raises ``TandemError`` unless a list from another laptop is safe.
 
-    Security invariant: no file is one of the project's, or of a kind that may carry code. Whoever allowed a
-    script would else run another.
+    Security invariant: no file is one of the project's, or of a kind that may carry code. Otherwise a user
+    who allowed one script would run another.
     """
     check_files(written.files, limit_bytes=LIMIT_BYTES, limit_files=LIMIT_FILES)
     wrong = [file.path for file in written.files if not may_travel(file.path)]
@@ -121,8 +120,8 @@ def keep(work: Path, project: Manifest, run: Path, before: Manifest | None = Non
 
 
 def find_instead(run: Path, coming: Manifest) -> WrittenFiles | None:
-    """Files that the script wrote on this laptop in an earlier run up to its end, in place of others of
-    these names, which may have other bytes: Keras gives each of its models a time. Reads them."""
+    """Files with these names that the script wrote on this laptop up to the end of an earlier run, to use in
+    place of another laptop's. Their bytes may differ: Keras puts a time into each model. Reads them."""
     place, names = run / run_folder.WRITTEN, {file.path for file in coming.files}
     with suppress(OSError, NotRegular, msgspec.DecodeError):
         with open_regular(place / _NEW_LIST) as file:
@@ -134,10 +133,10 @@ def find_instead(run: Path, coming: Manifest) -> WrittenFiles | None:
 
 
 def find(run: Path, project: Manifest = NONE, source: Path | None = None) -> WrittenFiles | None:
-    """What the script of an earlier run wrote here. ``source``: the script's own folder, in which it may have
-    run.
+    """Find what the script of an earlier run wrote here. ``source``: the script's own folder, in which it may
+    have run.
 
-    Security invariant: from there only logs and models travel, since its user may have put in anything else.
+    Security invariant: only logs and models travel from there: its user may have put anything else into it.
     """
     place = run / run_folder.WRITTEN
     with suppress(OSError, NotRegular, msgspec.DecodeError):
@@ -159,13 +158,13 @@ def _is_same(folder: Path, file: ProjectFile) -> bool:
 
 
 def _whole(folder: Path, found: Manifest) -> WrittenFiles | None:
-    """Without models that were being saved as the script was killed; None: nothing is left."""
+    """Leaves out models that were being saved when the script was killed; None: nothing is left."""
     files = manifest_of("", (file for file in found.files if not _is_cut_off(folder, file.path)))
     return WrittenFiles(folder, files) if files.files else None
 
 
 def _is_cut_off(folder: Path, path: str) -> bool:
-    """Whether a model begins as Keras' archive, and has no archive's end."""
+    """Whether a model begins as Keras' archive does, but does not end as one."""
     if not _is_keras(path):
         return False
     with suppress(OSError, NotRegular), open_regular(folder.joinpath(*path.split("/"))) as file:
@@ -202,7 +201,7 @@ def lay_out(
                     _keep_replaced(target, own.replaced.joinpath(*file.path.split("/")))
                 part.replace(target)
             except Changed:
-                _log.warning("%s is not what the script wrote any more", shown(file.path))
+                _log.warning("%s has changed since the script wrote it", shown(file.path))
             except (FileExistsError, NotADirectoryError, IsADirectoryError):
                 left.append(file)
             finally:
@@ -252,6 +251,6 @@ def _may_be_unsafe(folder: Path, project: Manifest) -> bool:
     code = (file.path for file in project.files if file.path.endswith((".py", ".ipynb")))
     try:
         texts = [folder.joinpath(*path.split("/")).read_bytes() for path in code]
-    except OSError:  # nobody knows what it says
+    except OSError:  # unreadable: assume the worst
         return True
     return any(word in text for text in texts for word in _UNSAFE)

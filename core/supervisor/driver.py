@@ -50,15 +50,15 @@ _log = logging.getLogger(__name__)
 _REPORT: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(trainer_messages.Report)
 
 
-class _Pace:
+class _RateLimit:
     """Rate limit: ``rate_s`` a second sustained, ``at_once`` at once."""
 
     def __init__(self, rate_s: float, at_once: float) -> None:
         self._rate_s, self._at_once = rate_s, at_once
         self._owed, self._owed_at_s = 0.0, time.monotonic()
 
-    def limit(self, count: int) -> None:
-        """Wait if there were too many."""
+    def add(self, count: int) -> None:
+        """Count these, and sleep if there were too many."""
         now_s = time.monotonic()
         paid = self._rate_s * (now_s - self._owed_at_s)
         most = self._at_once + self._rate_s * LONGEST_PAUSE_S  # the excess of a flood delays nothing any more
@@ -93,7 +93,7 @@ class TrainerProcess:
         self._limits = limits
         self._loading = loading
         self._loop = loop or asyncio.get_running_loop()
-        self._asked = _Asked()
+        self._asked = _Requests()
         self._thread = threading.Thread(target=self._run, name=f"run {train.task}", daemon=True)
 
     def start(self) -> None:
@@ -143,7 +143,7 @@ class TrainerProcess:
 
     def _run(self) -> None:
         try:
-            exit = self._own()
+            exit = self._supervise()
         except TandemError as error:
             exit = Exit(reason="killed", problem=error.problem, shared=False)
         except Exception as error:  # Whatever broke here, the run must be told of an end.
@@ -153,7 +153,7 @@ class TrainerProcess:
             self._asked.close()
         self._post(self._on_exit, exit)
 
-    def _own(self) -> Exit:
+    def _supervise(self) -> Exit:
         before = memory_kills.counted()
         limits = self._limits
         if self._loading is not None:
@@ -163,7 +163,7 @@ class TrainerProcess:
         supervision = Supervision(self._train, limits, time.monotonic())
         log = BoundedFile(self._log_path)
         try:
-            attendance = _Attendance(
+            watch = _ChildWatch(
                 child,
                 supervision,
                 log,
@@ -175,9 +175,9 @@ class TrainerProcess:
             temporary.make(self._train.temporary)
             if child.warm:
                 # The trainer reads nothing while TensorFlow loads.
-                attendance.order(spawn.beginning(sealed=sealed, walls=walls), limits.boot_s)
-            attendance.watch()
-            status, tail = attendance.finish()
+                watch.order(spawn.beginning(sealed=sealed, walls=walls), limits.boot_s)
+            watch.run()
+            status, tail = watch.finish()
         finally:
             if child.leash >= 0:
                 child.end()
@@ -204,7 +204,7 @@ class TrainerProcess:
             self._asked.ask(2)
 
 
-class _Asked:
+class _Requests:
     """Requests from any thread; a pipe wakes the run thread for them."""
 
     def __init__(self) -> None:
@@ -243,7 +243,7 @@ class _Asked:
         return self._asked.popleft()
 
 
-class _Attendance:
+class _ChildWatch:
     """One child's descriptors, watched until it is dead. Lives on the run thread."""
 
     def __init__(
@@ -251,7 +251,7 @@ class _Attendance:
         child: spawn.Child,
         supervision: Supervision,
         log: BoundedFile,
-        asked: _Asked,
+        asked: _Requests,
         drain_s: float,
         on_report: Callable[[trainer_messages.Report], None],
         on_output: Callable[[LogLines], None],
@@ -264,8 +264,8 @@ class _Attendance:
         self._on_report = on_report
         self._on_output = on_output
         self._dead = False
-        self._reports_pace = _Pace(REPORTS_S, REPORTS_AT_ONCE)
-        self._output_pace = _Pace(supervision.limits.output_bytes_s, OUTPUT_AT_ONCE)
+        self._report_rate = _RateLimit(REPORTS_S, REPORTS_AT_ONCE)
+        self._output_rate = _RateLimit(supervision.limits.output_bytes_s, OUTPUT_AT_ONCE)
         self._reports = Lines(_LONGEST_REPORT)
         self._lines = {"stdout": Lines(), "stderr": Lines()}
         self._batches = Batches(supervision.train.task)
@@ -281,7 +281,7 @@ class _Attendance:
         self._death = child.watch_death()
         self._selector.register(self._death, selectors.EVENT_READ, "death")
 
-    def watch(self) -> None:
+    def run(self) -> None:
         """Runs until the process is dead. Its exit status is not fetched yet, to keep the group's id
         reserved."""
         while not self._dead:
@@ -339,7 +339,7 @@ class _Attendance:
             for line in filter(None, lines):  # an empty line was for `WarmTrainer`
                 self._read_report(line)
             # A normal trainer's reports wait in its own queue, and delay no step.
-            self._reports_pace.limit(len(lines))
+            self._report_rate.add(len(lines))
         else:
             self._log.write(data)
             lines = self._lines[what].feed(data)
@@ -347,7 +347,7 @@ class _Attendance:
                 self._tail.extend(lines)
             if self._supervision.booted:  # Earlier output is TensorFlow's: only the log has it.
                 self._batches.add(what, lines)
-            self._output_pace.limit(len(data) + _LINE_BYTES * len(lines))
+            self._output_rate.add(len(data) + _LINE_BYTES * len(lines))
 
     def _read_report(self, line: bytes) -> None:
         try:

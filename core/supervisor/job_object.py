@@ -1,5 +1,5 @@
-"""Ends a trainer together with everything that its script starts, at the latest with the node. Windows; not
-tried.
+"""Ends a trainer together with everything that its script starts, at the latest with the node. Windows;
+untested.
 
 https://learn.microsoft.com/windows/win32/procthread/job-objects: children of a process in a job join the job;
 JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE ends them all when the last handle to the job is closed, which the system

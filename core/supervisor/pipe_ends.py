@@ -1,7 +1,7 @@
 """The ends of a trainer's pipes on each system, for the run thread to wait for, read and write.
 
 POSIX: the pipes' own descriptors. Windows, where only sockets can be waited for: the descriptor of a socket,
-with `pumps` carrying the bytes between it and the pipe. Windows is not tried.
+with `pumps` carrying the bytes between it and the pipe. Untested on Windows.
 """
 
 from __future__ import annotations

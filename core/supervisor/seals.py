@@ -48,13 +48,7 @@ def trial() -> list[str]:
     if is_frozen():
         return [*spawn.program(), spawn.SEAL_ARGUMENT]
     calls = "from core.trainer.sealed import namespace; namespace.enter()"
-    return [
-        sys.executable,
-        "-I",
-        "-S",
-        "-c",
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); {calls}",
-    ]
+    return [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {calls}"]
 
 
 def why_none(proc: Path = _PROC, can_enter: Callable[[], bool] = can_enter) -> str:
@@ -110,7 +104,7 @@ def profile(program: str = sys.executable) -> str:
 
 
 def _quoted(text: str) -> str:
-    """For a shell's printf."""
+    """Quote ``text`` for a shell's printf."""
     return (
         "'" + text.replace("\\", "\\\\").replace("%", "%%").replace("\n", "\\n").replace("'", "'\\''") + "'"
     )

@@ -95,7 +95,7 @@ class Child:
     """Its stdout, stderr and death, where `pumps` carries them to sockets."""
     job: JobObject | None = None
     warm: bool = False
-    """It waits for ``Become``."""
+    """The trainer waits for ``Become``."""
 
     @property
     def pid(self) -> int:

@@ -11,7 +11,7 @@ Phase = Literal["booting", "running", "meeting", "probing", "unmet", "leaving"]
 """``probing``: trying the peers' ports. ``unmet``: they were tried, and the limit has not passed yet."""
 
 Rung = Literal["none", "asked", "terminated", "killed"]
-"""Its position on the stop ladder."""
+"""A trainer's position on the stop ladder."""
 
 Answer = Literal["answers", "refused", "silent", "unreachable"]
 """``refused``: the laptop is there but nothing listens on that port. ``silent``: no answer at all."""

@@ -75,7 +75,7 @@ class WarmTrainer:
             self._child = child
             self._watch(child)
 
-    async def loaded(self, limit_s: float) -> bool:
+    async def wait_loaded(self, limit_s: float) -> bool:
         """Like ``foresee``, and waits until TensorFlow is loaded; False: not within ``limit_s``."""
         self.foresee()
         await self._background.wait_idle()
@@ -154,9 +154,9 @@ class WarmTrainer:
             await asyncio.to_thread(child.end)
 
     def _watch(self, child: spawn.Child) -> None:
-        """Waits for its first report, or its end, without reading: the report belongs to the run."""
+        """Wait for its first report, or its end, without reading: the report belongs to the run."""
         if sys.platform == "win32":
-            return  # no loop waits for a pipe there, so nobody knows when it has loaded
+            return  # no loop can wait for a pipe there, so when it has loaded is unknown
         loop = asyncio.get_running_loop()
         loaded = self._loaded = loop.create_future()
 
@@ -167,7 +167,7 @@ class WarmTrainer:
         loop.add_reader(child.reports, on_report)
 
     def _release(self) -> spawn.Child | None:
-        """Gives up the child and returns it."""
+        """Give up the child, and return it."""
         child, self._child = self._child, None
         loaded, self._loaded = self._loaded, None
         if child is not None and loaded is not None and not loaded.done():

@@ -88,7 +88,7 @@ def test_a_module_that_one_laptop_lacks_is_reported_before_the_start(
         assert problem.what.startswith(
             "rare_tables is missing on ben: the script imports rare_tables in train.py"
         )
-        assert problem.fix.startswith("rare_tables lies in a folder of this laptop: put it beside the script")
+        assert problem.fix.startswith("rare_tables is in a folder of this laptop: put it beside the script")
     assert anna.state.run is None and ben.state.run is None and not anna.trainers()
 
     problem = anna.refused(StartRun(spec=spec("import rarer_tables")))

@@ -27,7 +27,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     "script that cannot write on one member": (
         f"{TROUBLE}scripts.py::test_a_worker_that_cannot_write_does_not_throw_away_the_training",
         f"{CORE}run/coordinator/test_machine.py::"
-        "test_when_another_members_script_fails_the_chief_keeps_the_weights_before_all_ends",
+        "test_when_another_members_script_fails_the_chief_saves_the_weights_before_all_ends",
     ),
     "script calling sys.exit": (
         f"{CORE}trainer/test_faults.py::test_a_warm_trainer_runs_a_script_like_a_cold_one",
@@ -62,7 +62,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     "a peer's user who says no": (f"{TROUBLE}consent.py::test_a_no_ends_it_and_nothing_came_there",),
     "a peer's user who never answers": (
         f"{CORE}run/coordinator/test_machine.py::"
-        "test_a_user_who_never_answers_is_named_and_the_question_taken_away",
+        "test_a_user_who_never_answers_is_named_and_the_question_withdrawn",
     ),
     "unknown or unpaired device in --with": (
         f"{TROUBLE}plans.py::test_what_cannot_be_planned_is_refused",
@@ -94,7 +94,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     "peer offline at start": (f"{TROUBLE}plans.py::test_a_device_that_is_off_is_refused",),
     "nobody else there to take part": (
         f"{CORE}run/test_runs.py::test_a_run_whose_only_partner_is_away_is_refused_unless_it_is_meant_alone",
-        f"{CORE}run/test_planning.py::test_laptops_left_out_of_a_run_for_whoever_is_there_are_named",
+        f"{CORE}run/test_planning.py::test_absent_laptops_are_named_when_a_run_takes_everybody_present",
         f"{CLI}run.py::test_a_run_that_would_be_one_alone_is_asked_about_first",
         f"{CLI}run.py::test_without_anybody_to_ask_a_run_that_would_be_one_alone_is_refused",
         f"{APP}views/test_train_setup.py::test_a_run_that_would_be_one_alone_is_asked_about_before_it_starts",

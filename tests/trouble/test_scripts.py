@@ -133,7 +133,7 @@ time.sleep(10)  # the chief is slower
         time.sleep(0.1)
     with zipfile.ZipFile(kept) as archive:
         assert "model.weights.h5" in archive.namelist()
-    assert "keeps the weights before the run ends" in told(laptops.anna, run, "tandem")
+    assert "saves the weights before the run ends" in told(laptops.anna, run, "tandem")
 
 
 @pytest.mark.cluster
@@ -156,7 +156,7 @@ model.fit(x, x[:, :1], batch_size=16, epochs=2, verbose=0)
 
     assert said.startswith("script-left: On ben: The script ended its own process with exit code 0")
     # Otherwise the chief would have been asked to end at a step that never comes.
-    assert "keeps the weights" not in told(laptops.anna, run, "tandem")
+    assert "saves the weights" not in told(laptops.anna, run, "tandem")
 
 
 @pytest.mark.cluster

@@ -77,7 +77,7 @@ class CoordinatorDriver:
 
     def handle(self, input: co.Input) -> None:
         # The run's clock may have stood still while this laptop slept.
-        state = replace(self.state, unix_s=self.context.unix_s)
+        state = replace(self.state, unix_offset_s=self.context.unix_offset_s)
         self.state, effects = machine.step(state, input, self.context.clock.time())
         for effect in effects:
             self._do(effect)
@@ -145,7 +145,7 @@ class CoordinatorDriver:
             self._outputs_failed(error)
 
     async def _copy_outputs(self, manifest: Manifest) -> None:
-        """The script's files already lie beside it: a missing copy in the history fails no run."""
+        """The script's files already lie beside it, so a missing copy in the history fails no run."""
         place, paths = self.folder / OUTPUTS, tuple(file.path for file in manifest.files)
         chief = self.state.chief
         plan = self.state.plan
@@ -170,7 +170,7 @@ class CoordinatorDriver:
         self.handle(co.OutputsStored(paths + models))
 
     def remark(self, text: str) -> None:
-        """Shown on this screen alone: where the user's files are is nobody else's business."""
+        """Log it on this screen only: other users must not learn where this user's files are."""
         chief = self.state.chief
         lines = LogLines(task=chief.name, stream="tandem", text=text)
         if not self._over:

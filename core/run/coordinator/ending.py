@@ -25,22 +25,22 @@ from core.vocabulary.plausible import sound_summary
 def on_met(turn: CoordinatorTurn) -> None:
     """Some member's trainers have connected to the others, or have ended."""
     if all(part.phase in ("training", "ended") for part in turn.state.parts.values()):
-        turn.no_longer("start")
+        turn.cancel("start")
         if turn.state.plan.strategy == "own":
-            # its own training loop need not report steps: only that the script runs is known
+            # a custom training loop need not report steps: all that is known is that it runs
             on_first_step(turn)
 
 
 def on_first_step(turn: CoordinatorTurn) -> None:
     if isinstance(turn.state.phase, Starting) and not isinstance(turn.state.stage, co.Ending):
-        turn.no_longer("start")
+        turn.cancel("start")
         turn.show(Training())
 
 
 # --- towards the end ---------------------------------------------------------------------------------------
 
 
-def look_for_end(turn: CoordinatorTurn) -> None:
+def check_for_end(turn: CoordinatorTurn) -> None:
     """Check whether the run's end is reached, or what has to happen before."""
     state = turn.state
     match state.stage:
@@ -54,7 +54,7 @@ def look_for_end(turn: CoordinatorTurn) -> None:
             conclude(turn)
         case co.Running() | co.Releasing() | co.Halting() if state.all_ended():
             drain(turn)
-        case co.Halting(force=0, by=by) if _enders_gone(state):
+        case co.Halting(force=0, by=by) if _have_self_ending_tasks_ended(state):
             stop(turn, by, 1)  # a ps or evaluator has no step boundary to stop at
         case co.Running() if state.exits:
             on_met(turn)
@@ -67,7 +67,7 @@ def look_for_end(turn: CoordinatorTurn) -> None:
 
 
 def drain(turn: CoordinatorTurn) -> None:
-    turn.no_longer("start", "finish", "stop")
+    turn.cancel("start", "finish", "stop")
     if turn.state.outputs == "here":
         conclude(turn)
         return
@@ -106,7 +106,7 @@ def stop(turn: CoordinatorTurn, by: str, force: int) -> None:
                 force = max(force, limits.STOP_WHILE_STARTING)
             first = turn.state.stopped_by
             turn.enter(co.Halting(force, by if first is None else first))
-            turn.no_longer("start", "finish")
+            turn.cancel("start", "finish")
             if not isinstance(turn.state.phase, Stopping):
                 turn.show(Stopping(back=turn.state.back or ()))
             turn.wait("stop", limits.STOP_S[force])
@@ -118,7 +118,7 @@ def on_stop_too_slow(turn: CoordinatorTurn, halting: co.Halting) -> None:
         abandon(turn, problems.stopped_by(halting.by))
         return
     names = [turn.state.name(device) for device in turn.state.unfinished()]
-    turn.say(problems.slow_to_stop(names, limits.STOP_S[halting.force], halting.force + 1))
+    turn.log(problems.slow_to_stop(names, limits.STOP_S[halting.force], halting.force + 1))
     stop(turn, halting.by, halting.force + 1)
 
 
@@ -144,12 +144,12 @@ def fail(turn: CoordinatorTurn, problem: Problem, *, weak: bool = False) -> None
             if cause is None or (replaceable and not weak):
                 turn.enter(replace(ending, cause=problem, weak=weak))
         case co.Keeping():
-            look_for_end(turn)
+            check_for_end(turn)
         case co.Failing() if weak:
             pass
         case _ if weak:
             turn.enter(co.Failing(problem))
-            turn.no_longer("start", "finish")
+            turn.cancel("start", "finish")
             turn.wait("cause", limits.CAUSE_S)
         case _:
             abandon(turn, problem, cause=problem)
@@ -162,14 +162,14 @@ def fail_with_script(turn: CoordinatorTurn, problem: Problem, device: DeviceId) 
         fail(turn, problem)
         return
     turn.enter(co.Keeping(problem))
-    turn.no_longer("start", "finish")
+    turn.cancel("start", "finish")
     turn.wait("cause", limits.STOP_S[0])  # it may be in a long step or callback
-    turn.say(f"{problem.what} {turn.state.name(chief.device)} keeps the weights before the run ends.")
+    turn.log(f"{problem.what} {turn.state.name(chief.device)} saves the weights before the run ends.")
     turn.send(chief.device, ms.StopAsked(run=turn.state.plan.run, force=0))
 
 
-def _enders_gone(state: co.Coordination) -> bool:
-    return all(task.name in state.parts[task.device].exits for task in verdicts.own_enders(state))
+def _have_self_ending_tasks_ended(state: co.Coordination) -> bool:
+    return all(task.name in state.parts[task.device].exits for task in verdicts.self_ending_tasks(state))
 
 
 def _may_keep(state: co.Coordination) -> bool:
@@ -185,7 +185,7 @@ def outputs_lost(turn: CoordinatorTurn, why: Problem | None = None) -> None:
     if turn.state.stopped_by is None:
         fail(turn, problem)
         return
-    turn.say(str(problem))
+    turn.log(str(problem))
     if not isinstance(turn.state.stage, co.Ending):
         abandon(turn, problem)
 
@@ -205,10 +205,10 @@ def abandon(
     launched = not isinstance(turn.state.stage, co.Assembling)
     first = turn.state.stopped_by
     turn.enter(co.Ending(cause, weak, by if first is None else first))
-    turn.no_longer(*turn.state.waits)
+    turn.cancel(*turn.state.waits)
     for device, part in turn.state.parts.items():
-        if part.away_s is not None:  # it hears of it when it comes back
-            turn.know(device, replace(part, away_s=None, takes_part=False))
+        if part.away_s is not None:  # it learns of the end when it comes back
+            turn.update_part(device, replace(part, away_s=None, takes_part=False))
     for device in turn.state.parts:
         turn.send(device, ms.RunAbandoned(run=turn.state.plan.run, problem=problem))
     if launched and not turn.state.all_ended():
@@ -221,13 +221,13 @@ def abandon(
 
 def conclude(turn: CoordinatorTurn) -> None:
     state = turn.state
-    turn.no_longer(*state.waits)
+    turn.cancel(*state.waits)
     phase: Phase
     match state.stage:
         case co.Ending(cause=Problem() as cause):
             alike = _of_all(state.plan, state.exits)
             if state.falls_back and state.tally.first is None and alike is None:
-                turn.say(str(cause))
+                turn.log(str(cause))
                 phase = Stopped(by=problems.starter_of(state.plan), goes_on=True)
             else:
                 phase = Failed(problem=alike or cause)
@@ -238,10 +238,10 @@ def conclude(turn: CoordinatorTurn) -> None:
             phase = Failed(problem=problems.unequal_weights())
         case _:
             phase = Finished()
-            say_what_was_not_shared(turn)
+            log_if_nothing_shared(turn)
     turn.enter(co.Over())
     out = summary(turn.state.tally, turn.now_s)
-    out = structs.replace(out, started_s=state.unix_s + state.tally.pressed_s)
+    out = structs.replace(out, started_s=state.unix_offset_s + state.tally.pressed_s)
     if not sound_summary(out, state.plan):
         # A member's implausible numbers must not cost the rest of the summary.
         out = structs.replace(out, expectation=None, settled=None)
@@ -251,18 +251,15 @@ def conclude(turn: CoordinatorTurn) -> None:
 
 
 def _of_all(plan: Plan, exits: Sequence[Exit]) -> Problem | None:
-    """The problem that ended every trainer alike: then it was no single laptop's."""
+    """The problem that ended every trainer alike, and so is no single laptop's; None: there is none."""
     own = [end.problem for end in exits if end.problem is not None and end.reason in problems.OWN_FAULTS]
     alike = len({(problem.code, problem.what) for problem in own}) == 1
     return own[0] if alike and len(own) == len(plan.tasks) > 1 else None
 
 
-def say_what_was_not_shared(turn: CoordinatorTurn) -> None:
-    exits = turn.state.exits
-    if turn.state.plan.solo:
-        return
-    if not any(end.shared for end in exits):
-        turn.say(problems.nothing_shared())
+def log_if_nothing_shared(turn: CoordinatorTurn) -> None:
+    if not turn.state.plan.solo and not any(end.shared for end in turn.state.exits):
+        turn.log(problems.nothing_shared())
 
 
 def weights_differ(turn: CoordinatorTurn) -> bool:

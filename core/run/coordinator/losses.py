@@ -8,7 +8,7 @@ from types import MappingProxyType
 from core.run import problems
 from core.run.coordinator import patience, verdicts
 from core.run.coordinator import state as co
-from core.run.coordinator.ending import abandon, close, fail, look_for_end, outputs_lost, stop
+from core.run.coordinator.ending import abandon, check_for_end, close, fail, outputs_lost, stop
 from core.run.turn import CoordinatorTurn
 from core.supervisor.problems import LEFT
 from core.vocabulary import events as ev
@@ -37,7 +37,9 @@ def is_failure(state: co.Coordination, end: Exit, task: str) -> bool:
             return cause is not None and end.reason in problems.OWN_FAULTS
         case co.Halting(force=force):
             return force == 0 and end.reason in problems.OWN_FAULTS
-    return not (verdicts.served(state) and task not in {each.name for each in verdicts.own_enders(state)})
+    return not (
+        verdicts.served(state) and task not in {each.name for each in verdicts.self_ending_tasks(state)}
+    )
 
 
 def lose(turn: CoordinatorTurn, device: DeviceId, why: Problem) -> bool:
@@ -58,7 +60,7 @@ def go_on_without(turn: CoordinatorTurn, device: DeviceId, why: Problem) -> None
     statuses = {task: heard for task, heard in turn.state.statuses.items() if task not in own}
     turn.state = replace(turn.state, statuses=MappingProxyType(statuses))
     part = turn.state.parts[device]
-    turn.know(device, replace(part, left=True, takes_part=False, away_s=None, phase="ended"))
+    turn.update_part(device, replace(part, left=True, takes_part=False, away_s=None, phase="ended"))
     turn.share(ev.MemberLeft(run=run, device=device, problem=why))
     parts = turn.state.parts
     gone = tuple(each for each, part in parts.items() if part.left)
@@ -66,12 +68,12 @@ def go_on_without(turn: CoordinatorTurn, device: DeviceId, why: Problem) -> None
     for each in parts:
         turn.send(each, ms.GoOnWithout(run=run, generation=plan.generation + len(gone), gone=gone))
     step = turn.state.tally.known.left[device]
-    turn.say(problems.left(turn.state.name(device), why, [turn.state.name(each) for each in others], step))
+    turn.log(problems.left(turn.state.name(device), why, [turn.state.name(each) for each in others], step))
     if not turn.state.is_any_away:
-        turn.no_longer("away")
+        turn.cancel("away")
     patience.note_progress(turn)
-    patience.look(turn)
-    look_for_end(turn)
+    patience.update_verdicts(turn)
+    check_for_end(turn)
 
 
 def go_back(turn: CoordinatorTurn, device: DeviceId, end: Exit) -> bool:
@@ -80,7 +82,7 @@ def go_back(turn: CoordinatorTurn, device: DeviceId, end: Exit) -> bool:
     if end.reason != "stopped" or why is None or why.code != GOES_BACK:
         return False
     if device == state.chief.device and state.back is None and isinstance(state.stage, co.Running):
-        turn.say(str(why))
+        turn.log(str(why))
         turn.state = replace(state, back=())
         stop(turn, problems.starter_of(state.plan), 0)
     return True
@@ -99,7 +101,7 @@ def stop_for(turn: CoordinatorTurn, goes_on: co.GoesOn) -> None:
 
 
 def on_away_over(turn: CoordinatorTurn) -> None:
-    """A member has been away for as long as the run waits, unless steps still end."""
+    """The wait for away members is over. While steps still end, it is extended."""
     state = turn.state
     ends = {
         device: part.away_s + verdicts.limit_s(state, device)
@@ -128,7 +130,7 @@ def on_away_over(turn: CoordinatorTurn) -> None:
 
 def on_away(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
     if patience.may_wait_for(turn, device):
-        patience.miss(turn, device, problem)
+        patience.wait_for(turn, device, problem)
     else:
         on_lost(turn, device, problem)
 
@@ -139,7 +141,7 @@ def on_lost(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
         go_on_without(turn, device, problems.why_lost(turn.state.plan, problem))
         return
     part = turn.state.parts[device]
-    turn.know(device, replace(part, takes_part=False, away_s=None, phase="ended"))
+    turn.update_part(device, replace(part, takes_part=False, away_s=None, phase="ended"))
     state = turn.state
     words = problems.LINK_LOST
     turn.share(ev.MemberPhaseChanged(run=state.plan.run, device=device, phase="ended", words=words))
@@ -150,11 +152,11 @@ def on_lost(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
         case co.Ending(weak=weak):
             if weak and not done:
                 fail(turn, verdict)  # TensorFlow notices a silent laptop a little before its link does
-            look_for_end(turn)
+            check_for_end(turn)
         case _ if done and needed:
             outputs_lost(turn, problem)
         case _ if done:
-            look_for_end(turn)
+            check_for_end(turn)
         case co.Halting():
             abandon(turn, verdict)  # its peers would hang at their next step; the user wanted the end anyway
         case _ if problem.code in problems.BY_A_USER and not isinstance(state.stage, co.Assembling):

@@ -17,11 +17,11 @@ from core.run.coordinator import losses, patience, verdicts
 from core.run.coordinator import state as co
 from core.run.coordinator.ending import (
     abandon,
+    check_for_end,
     close,
     conclude,
     fail,
     fail_with_script,
-    look_for_end,
     on_first_step,
     on_met,
     on_stop_too_slow,
@@ -52,11 +52,11 @@ def step(state: co.Coordination, input: co.Input, now_s: float) -> Stepped:
     if isinstance(state.stage, co.Over):
         return state, ()
     turn = CoordinatorTurn(state, now_s)
-    _take(turn, input)
+    _on_input(turn, input)
     return turn.state, tuple(turn.effects)
 
 
-def _take(turn: CoordinatorTurn, input: co.Input) -> None:
+def _on_input(turn: CoordinatorTurn, input: co.Input) -> None:
     state = turn.state
     match input:
         case co.Begun():
@@ -70,18 +70,18 @@ def _take(turn: CoordinatorTurn, input: co.Input) -> None:
         case LinkAway(device, problem) if device in state.parts and state.parts[device].takes_part:
             losses.on_away(turn, device, problem)
         case LinkLost(device, problem) if device in state.parts and state.parts[device].linked:
-            turn.know(device, replace(state.parts[device], linked=False))
+            turn.update_part(device, replace(state.parts[device], linked=False))
             if state.parts[device].takes_part:
                 losses.on_lost(turn, device, problem)
         case LinkBack(device) if device in state.parts:
-            patience.welcome(turn, device)
+            patience.on_back(turn, device)
             _launch_if_ready(turn)
         case co.StopWanted(by, force):
             _on_stop(turn, by, force)
         case co.GoesOn():
             losses.stop_for(turn, input)
         case co.WaitedOn():
-            patience.wait_on(turn)
+            patience.go_on_waiting(turn)
         case co.NodeEnds(by):
             close(turn, by)
         case co.GivesWay(problem) if isinstance(state.stage, co.Assembling):
@@ -97,7 +97,7 @@ def _take(turn: CoordinatorTurn, input: co.Input) -> None:
         case co.OutputsStored(paths) if state.outputs == "coming":
             turn.state = replace(state, outputs="here", tally=state.tally.knowing(outputs=tuple(paths)))
             turn.send(state.chief.device, ms.OutputsReceived(run=state.plan.run))
-            look_for_end(turn)
+            check_for_end(turn)
         case co.OutputsFailed(problem) if state.outputs == "coming":
             turn.state = replace(state, outputs="here")
             outputs_lost(turn, problem)
@@ -116,7 +116,7 @@ def _begin(turn: CoordinatorTurn) -> None:
     turn.share(ev.RunPlanned(plan=state.plan))
     turn.show(Preparing())
     patience.note_progress(turn)
-    patience.mind_preparing(turn)
+    patience.update_preparing_waits(turn)
     for device in state.parts:
         if state.request.listing is not None and device != state.me:
             turn.effects.append(co.OfferFiles(device, state.request.listing))
@@ -127,7 +127,7 @@ def _on_consent(turn: CoordinatorTurn, device: DeviceId, total_bytes: int) -> No
     state, part = turn.state, turn.state.parts[device]
     if part.joined or not isinstance(state.stage, co.Assembling):
         return
-    turn.know(device, replace(part, joined=True))
+    turn.update_part(device, replace(part, joined=True))
     if device != state.me:
         # Events that it missed while its user was asked.
         for event in (
@@ -138,12 +138,12 @@ def _on_consent(turn: CoordinatorTurn, device: DeviceId, total_bytes: int) -> No
     if total_bytes:
         _let_fetch(turn, device)
     turn.wait("receive", limits.RECEIVE_S)
-    patience.mind_preparing(turn)
+    patience.update_preparing_waits(turn)
 
 
 def _let_fetch(turn: CoordinatorTurn, device: DeviceId) -> None:
-    """Members receive in a chain: each gives on what it has received, so that this laptop sends a file once.
-    What the giver does not have, they fetch from here."""
+    """Members receive in a chain: each forwards what it has received, so that this laptop sends a file once.
+    They fetch what their giver does not have from here."""
     state = turn.state
     turn.effects.append(co.OfferFiles(device))
     giver = state.me
@@ -162,8 +162,8 @@ def _on_prepared(turn: CoordinatorTurn, device: DeviceId, prepared: ms.Prepared)
     if not _is_complete(turn.state.plan, device, prepared):
         fail(turn, problems.bad_message(turn.state.name(device)))
         return
-    turn.know(device, replace(part, prepared=prepared))
-    patience.mind_preparing(turn)
+    turn.update_part(device, replace(part, prepared=prepared))
+    patience.update_preparing_waits(turn)
     _launch_if_ready(turn)
 
 
@@ -222,7 +222,7 @@ def _on_message(turn: CoordinatorTurn, device: DeviceId, message: Message) -> No
                 losses.go_on_without(turn, device, problem)
                 return
             if not isinstance(state.stage, co.Assembling):  # it has left: its trainers will report no end
-                turn.know(device, replace(state.parts[device], takes_part=False, away_s=None))
+                turn.update_part(device, replace(state.parts[device], takes_part=False, away_s=None))
                 if problem.code in problems.BY_A_USER:
                     close(turn, state.name(device), problem)
                     return
@@ -232,11 +232,11 @@ def _on_message(turn: CoordinatorTurn, device: DeviceId, message: Message) -> No
         case ms.EventTold(event=event):
             _on_report(turn, device, event)
         case ms.StatusTold(task=task, status=status):
-            patience.hear_status(turn, device, task, status)
+            patience.on_status(turn, device, task, status)
         case ms.OutputsOffered():
             _on_outputs_offered(turn, device, message)
         case _:
-            raise IllegalTransition(f"{type(message).__name__} is nothing that a member says")
+            raise IllegalTransition(f"{type(message).__name__} is not a message that a member sends")
 
 
 # --- training ----------------------------------------------------------------------------------------------
@@ -249,10 +249,10 @@ def _on_report(turn: CoordinatorTurn, device: DeviceId, event: MirroredEvent) ->
         return
     match event:
         case ev.MemberPhaseChanged(phase=phase):
-            turn.know(device, replace(turn.state.parts[device], phase=phase))
+            turn.update_part(device, replace(turn.state.parts[device], phase=phase))
             turn.share(event)
             if phase == "receiving":
-                patience.hear_work_on_files(turn, device)
+                patience.on_file_work(turn, device)
             if phase == "training":
                 on_met(turn)
         case ev.MemberMeasured(expectation=expectation):
@@ -279,7 +279,7 @@ def _on_exit(turn: CoordinatorTurn, device: DeviceId, event: ev.MemberEnded) -> 
     part = replace(part, exits=MappingProxyType({**part.exits, event.task: end}))
     if own <= set(part.exits):
         part = replace(part, phase="ended")
-    turn.know(device, part)
+    turn.update_part(device, part)
     turn.share(event)
     if part.left:
         return
@@ -295,7 +295,7 @@ def _on_exit(turn: CoordinatorTurn, device: DeviceId, event: ev.MemberEnded) -> 
             if weak:
                 problem = patience.cut_before(turn) or problem
             fail(turn, cause or problem, weak=weak)
-    look_for_end(turn)
+    check_for_end(turn)
 
 
 # --- ending ------------------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def _on_outputs_offered(turn: CoordinatorTurn, device: DeviceId, offer: ms.Outpu
         return
     turn.state = replace(state, outputs="coming")
     if offer.problem is not None:
-        turn.say(str(offer.problem))
+        turn.log(str(offer.problem))
     if "outputs" in state.waits:
         turn.wait("outputs", limits.OUTPUTS_S)
     turn.effects.append(co.TakeOutputs(device, offer.manifest))
@@ -331,7 +331,7 @@ def _on_wait_over(turn: CoordinatorTurn, wait: Wait) -> None:
     state = turn.state
     match wait, state.stage:
         case "look", _:
-            patience.look(turn)
+            patience.update_verdicts(turn)
         case "away", _:
             losses.on_away_over(turn)
         case "consent", _:
@@ -349,7 +349,7 @@ def _on_wait_over(turn: CoordinatorTurn, wait: Wait) -> None:
         case "cause", co.Keeping(cause):
             abandon(turn, cause, cause=cause)
         case "end", _:
-            turn.say(problems.ended_by_force([state.name(device) for device in state.unfinished()]))
+            turn.log(problems.ended_by_force([state.name(device) for device in state.unfinished()]))
             conclude(turn)
         case "stop", co.Halting() as halting:
             on_stop_too_slow(turn, halting)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from core.run import problems
 from core.run.coordinator import state as co
 from core.run.coordinator import verdicts
-from core.run.coordinator.ending import abandon, look_for_end
+from core.run.coordinator.ending import abandon, check_for_end
 from core.run.turn import CoordinatorTurn
 from core.vocabulary import events as ev
 from core.vocabulary import limits
@@ -37,7 +37,7 @@ _WATCHED = co.Assembling | co.Running | co.Halting | co.Releasing | co.Draining
 # --- reports from members --------------------------------------------------------------------------------
 
 
-def hear_status(turn: CoordinatorTurn, device: DeviceId, task: str, status: TrainerStatus | None) -> None:
+def on_status(turn: CoordinatorTurn, device: DeviceId, task: str, status: TrainerStatus | None) -> None:
     state = turn.state
     own = {each.name for each in state.plan.tasks_of(device)}
     if (
@@ -59,7 +59,7 @@ def hear_status(turn: CoordinatorTurn, device: DeviceId, task: str, status: Trai
     if come > turn.state.last_report.come_bytes:
         note_progress(turn)
     turn.state = replace(turn.state, last_report=replace(turn.state.last_report, come_bytes=come))
-    look(turn)
+    update_verdicts(turn)
 
 
 def note_progress(turn: CoordinatorTurn, at_s: float | None = None) -> None:
@@ -72,7 +72,7 @@ def note_progress(turn: CoordinatorTurn, at_s: float | None = None) -> None:
 # --- reports to screens ----------------------------------------------------------------------------------
 
 
-def look(turn: CoordinatorTurn) -> None:
+def update_verdicts(turn: CoordinatorTurn) -> None:
     """Compute the verdict again, report changes, and check again while there is one."""
     state = turn.state
     if not state.plan.patient:
@@ -89,16 +89,16 @@ def look(turn: CoordinatorTurn) -> None:
         turn.state = replace(state, last_report=replace(last_report, waits=waits, at_s=turn.now_s, asks=asks))
         turn.share(ev.WaitingChanged(run=state.plan.run, waits=waits, asks=asks))
     if not waits and not state.is_any_away:
-        turn.no_longer("look")
+        turn.cancel("look")
     elif "look" not in turn.state.waits:
         turn.wait("look", limits.LOOK_S)
 
 
-def wait_on(turn: CoordinatorTurn) -> None:
+def go_on_waiting(turn: CoordinatorTurn) -> None:
     """The user lets the run go on waiting."""
     if turn.state.last_report.asks:
         note_progress(turn)
-        look(turn)
+        update_verdicts(turn)
 
 
 def _gist(waits: tuple[WaitsFor, ...]) -> list[tuple[object, ...]]:
@@ -123,63 +123,63 @@ def may_wait_for(turn: CoordinatorTurn, device: DeviceId) -> bool:
     return False
 
 
-def miss(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
+def wait_for(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
     """The member is silent, and the run waits for it. ``problem``: the reason, as far as known."""
     part = turn.state.parts[device]
     if part.away_s is None:
-        turn.know(device, replace(part, away_s=turn.now_s, away_why=problem))
+        turn.update_part(device, replace(part, away_s=turn.now_s, away_why=problem))
     if "away" not in turn.state.waits:
         turn.wait("away", verdicts.limit_s(turn.state, device))
-    # Its own limit on meeting the others knows more than "start".
-    turn.no_longer("start", "outputs", "finish")
-    mind_preparing(turn)
-    look(turn)
+    # The trainers' own limit for meeting each other is more precise than "start".
+    turn.cancel("start", "outputs", "finish")
+    update_preparing_waits(turn)
+    update_verdicts(turn)
 
 
-def mind_preparing(turn: CoordinatorTurn) -> None:
+def update_preparing_waits(turn: CoordinatorTurn) -> None:
     """Suspend the limits on users' answers and file transfers while a member is away."""
     state, parts = turn.state, turn.state.parts.values()
     if not isinstance(state.stage, co.Assembling):
         return
     if state.is_any_away or all(part.joined for part in parts):
-        turn.no_longer("consent")
+        turn.cancel("consent")
     elif "consent" not in state.waits:
         turn.wait("consent", limits.CONSENT_S)
     if state.is_any_away or all(part.prepared is not None for part in parts if part.joined):
-        turn.no_longer("receive")
+        turn.cancel("receive")
     elif "receive" not in state.waits:
         turn.wait("receive", limits.RECEIVE_S)
 
 
-def hear_work_on_files(turn: CoordinatorTurn, device: DeviceId) -> None:
-    """A member that reads or receives files is there, however long that takes. One that has yet to say what
-    it lacks has its user's answer: only its files are waited for."""
+def on_file_work(turn: CoordinatorTurn, device: DeviceId) -> None:
+    """Restart the wait for a member that reads or receives files: it is alive, however long that takes. One
+    that has yet to say what it lacks has its user's answer already: only its files are waited for."""
     wait: Wait = "receive" if turn.state.parts[device].joined else "consent"
     if wait in turn.state.waits:
         turn.wait(wait, limits.RECEIVE_S if wait == "receive" else limits.CONSENT_S)
 
 
-def welcome(turn: CoordinatorTurn, device: DeviceId) -> None:
+def on_back(turn: CoordinatorTurn, device: DeviceId) -> None:
     """The member is back, and everything that it said meanwhile arrives."""
     state = turn.state
     part = state.parts[device]
     if part.away_s is None:
         return
-    turn.know(device, replace(part, away_s=None))
+    turn.update_part(device, replace(part, away_s=None))
     if turn.now_s - part.away_s >= limits.MISSED_S:
-        turn.know(device, replace(turn.state.parts[device], back_s=turn.now_s))
-        turn.say(problems.back(state.name(device), turn.now_s - part.away_s))
+        turn.update_part(device, replace(turn.state.parts[device], back_s=turn.now_s))
+        turn.log(problems.back(state.name(device), turn.now_s - part.away_s))
     if not turn.state.is_any_away:
-        turn.no_longer("away")
-    mind_preparing(turn)
+        turn.cancel("away")
+    update_preparing_waits(turn)
     if isinstance(state.stage, co.Draining):
         turn.wait("outputs", limits.OUTPUTS_S)
-    look_for_end(turn)
-    look(turn)
+    check_for_end(turn)
+    update_verdicts(turn)
 
 
 def cut_off(turn: CoordinatorTurn) -> Problem | None:
-    """The cause of a trainer's end, where a member is away whose connections are not dialled anew."""
+    """Why a trainer lost its connections: a member is away. None where connections are dialled anew."""
     state = turn.state
     if state.plan.redials:
         return None

@@ -211,7 +211,7 @@ class Over:
 
 
 Stage = Assembling | Running | Releasing | Halting | Draining | Failing | Keeping | Ending | Over
-"""What the coordinator is doing; screens see its ``phase``."""
+"""The coordinator's current activity; screens see its ``phase``."""
 
 # --- the state ---------------------------------------------------------------------------------------------
 
@@ -223,11 +223,11 @@ class Part:
     linked: bool = True
     """Messages to it arrive, sooner or later."""
     takes_part: bool = True
-    """It is there, or waited for."""
+    """The member is there, or waited for."""
     left: bool = False
-    """It is gone for good, and the others go on without it: only its trainers' ends still count."""
+    """The member is gone for good, and the others go on without it: only its trainers' ends still count."""
     joined: bool = False
-    """Its user allowed the run: from here on it sees every event."""
+    """The member's user allowed the run: from here on it sees every event."""
     prepared: Prepared | None = None
     phase: MemberPhase = "waiting"
     exits: Mapping[str, Exit] = field(default_factory=lambda: MappingProxyType({}))
@@ -258,16 +258,18 @@ class LastReport:
     at_s: float = 0.0
     progressed_s: float = 0.0
     come_bytes: int = 0
-    """Received then, of what is waited for."""
+    """Received by then of what is waited for."""
     asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Coordination:
+    """A run as its starter sees it."""
+
     me: DeviceId
     plan: Plan
     request: Prepare
-    """For this laptop's own part; the others get it without what is this laptop's own."""
+    """The request to this laptop's own part. Others get it without this laptop's paths: ``for_others``."""
     parts: Mapping[DeviceId, Part]
     tally: Tally
     receiver: DeviceId | None = None
@@ -279,12 +281,12 @@ class Coordination:
     falls_back: bool = False
     """Without a first step this run is replaced by one with fewer laptops, and has not failed."""
     outputs: Literal["expected", "coming", "here"] = "expected"
-    """The chief's, in whatever stage."""
-    unix_s: float = 0.0
+    """Whether the chief's outputs have come, in whatever stage."""
+    unix_offset_s: float = 0.0
     """Unix time minus the clock of every step."""
     waits: frozenset[Wait] = frozenset()
     statuses: Mapping[str, Heard] = field(default_factory=lambda: MappingProxyType({}))
-    """By task name: trainers that wait, or may keep others waiting."""
+    """Trainers that wait, or may keep others waiting, by task name."""
     last_report: LastReport = field(default_factory=LastReport)
 
     def waiting(self, waits: frozenset[Wait]) -> Self:
@@ -300,7 +302,7 @@ class Coordination:
 
     @property
     def stopped_by(self) -> str | None:
-        """Where Stop was pressed first; None: nowhere."""
+        """The name of the laptop on which Stop was pressed first; None: on none."""
         match self.stage:
             case Halting(by=by) | Draining(halted=Halting(by=by)) | Ending(by=by):
                 return by
@@ -322,7 +324,7 @@ class Coordination:
 
     @property
     def start_s(self) -> float:
-        """From launch until every trainer has connected to the others."""
+        """The longest time from the launch until every trainer has connected to the others."""
         away_s = self.plan.away_s if self.plan.redials else 0.0
         return self.load_s + max(self.load_s, away_s) + limits.START_MORE_S
 
@@ -353,7 +355,7 @@ class Coordination:
 
 
 def for_others(request: Prepare) -> Prepare:
-    """Without paths of this laptop, and short enough for a message."""
+    """The request without paths of this laptop, and short enough for a message."""
     files = request.manifest
     manifest = files if request.listing is None else Manifest(script=files.script, files=())
     return structs.replace(request, manifest=manifest, source="", written_at="")

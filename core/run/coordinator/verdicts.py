@@ -1,7 +1,7 @@
 """Decides which member a run waits for and why: one verdict from all members' reports. Pure.
 
-A trainer reports what it sees (``TrainerStatus``), its node whether its process is stopped, and its silence
-shows that the laptop sends nothing. In a chain of members that wait for each other only the end is named.
+It combines what a trainer reports (``TrainerStatus``), whether its node finds its process stopped, and the
+silence of a laptop that sends nothing. In a chain of members that wait for each other only the end is named.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from core.vocabulary.waits import Cause, PeerWait, TrainerStatus, WaitsFor
 QUIET_S = 3.5
 """Keep-alives come every second: a member silent for so long is not merely slow."""
 FRESH_S = limits.ACTIVITY_EVERY_S + 2.0
-"""A trainer's report is valid for so long: otherwise it would have reported again, or that it goes on."""
+"""How long a trainer's report is valid: by then it would have reported again, or that it goes on."""
 UNTOLD_S = 5.0
-"""A trainer that has reported nothing although others have waited for it so long will not soon."""
+"""A trainer that has reported nothing while others waited for it this long will not report soon."""
 
 _ENDS: frozenset[Cause] = frozenset({"away", "stopped", "starting", "script"})
 """Causes that end a chain: their waiters have no cause of their own."""
@@ -54,7 +54,7 @@ def verdicts(state: Coordination, now_s: float) -> tuple[WaitsFor, ...]:
     return tuple(wait for wait in waits if wait.cause in _ENDS) or waits or _all_in_script(state)
 
 
-def own_enders(state: Coordination) -> tuple[Task, ...]:
+def self_ending_tasks(state: Coordination) -> tuple[Task, ...]:
     """The tasks that end without a stop; the others serve them until they are stopped."""
     tasks = tuple(task for task in state.plan.tasks if not state.parts[task.device].left)
     if any(task.role is Role.PS for task in tasks):
@@ -64,13 +64,13 @@ def own_enders(state: Coordination) -> tuple[Task, ...]:
 
 def served(state: Coordination) -> bool:
     """Whether all tasks that end without a stop have finished."""
-    ends = [state.parts[task.device].exits.get(task.name) for task in own_enders(state)]
+    ends = [state.parts[task.device].exits.get(task.name) for task in self_ending_tasks(state)]
     return all(end is not None and end.reason == "finished" for end in ends)
 
 
 def may_go_on_without(state: Coordination, device: DeviceId) -> bool:
-    """Only members of the exchange can be left out; the starter may lose its trainers while its node
-    coordinates."""
+    """Whether the run can go on without this member. Only members of the exchange can be left out; the
+    starter may lose its trainers while its node coordinates."""
     trains = isinstance(state.stage, Running) and isinstance(state.phase, Training)
     others = {each for each, part in state.parts.items() if part.takes_part} - {device}
     return trains and state.plan.outlasts_losses and bool(others)
@@ -112,9 +112,9 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
         if lasted_s < limits.MISSED_S:
             return None
         left_s = max(0.0, limit_s(state, task.device) - lasted_s)
-        return _waits(task, "away", lasted_s, since_s=part.away_s + state.unix_s, left_s=left_s)
+        return _waits(task, "away", lasted_s, since_s=part.away_s + state.unix_offset_s, left_s=left_s)
     if is_due:
-        return None  # they come, or the search for them is on
+        return None  # they are coming, or being looked for
     own = heard.status if heard is not None else None
     held = own if own is not None and own.held else None
     if held is not None:
@@ -168,7 +168,7 @@ def _in_script(task: Task, own: TrainerStatus, lasted_s: float) -> WaitsFor:
 
 
 def _all_in_script(state: Coordination) -> tuple[WaitsFor, ...]:
-    """All members run their own code, for as long as it takes until the user is asked, or would be."""
+    """One for each laptop if all members have been in their own code for so long that the user is asked."""
     after_s = state.plan.ask_after_s or ASK_AFTER_S
     statuses = {task.name: heard.status for task, heard in _live_statuses(state)}
     busy: dict[DeviceId, WaitsFor] = {}

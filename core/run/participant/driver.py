@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -71,7 +71,7 @@ class ParticipantDriver:
         self._trainers = Trainers(
             context.make_trainer,
             context.temporary,
-            on_report=lambda task, report: self.handle(pa.TrainerSaid(task, report)),
+            on_report=lambda task, report: self.handle(pa.TrainerReported(task, report)),
             on_output=lambda lines: self.handle(pa.TrainerWrote(lines)),
             on_exit=lambda task, end: self.handle(pa.TrainerEnded(task, end)),
         )
@@ -83,7 +83,7 @@ class ParticipantDriver:
         """Withdraws the offer of the script's outputs."""
         self._held = HeldPorts()
         self._pairs: dict[str, RunPair] = {}
-        """For this run only. The state has the certificates; the private keys are only here."""
+        """Keys of this run only. The state has the certificates; the private keys are only here."""
         self._stops_pressed = 0
 
     @property
@@ -96,7 +96,7 @@ class ParticipantDriver:
 
     def handle(self, input: pa.Input) -> None:
         # The run's clock may have stood still while this laptop slept.
-        state = replace(self.state, unix_s=self.context.unix_s)
+        state = replace(self.state, unix_offset_s=self.context.unix_offset_s)
         self.state, effects = machine.step(state, input, self.context.clock.time())
         for effect in effects:
             self._do(effect)
@@ -105,13 +105,13 @@ class ParticipantDriver:
         """A message from the starter."""
         self.handle(From(device, message))
 
-    async def learn(self) -> None:
+    async def complete_request(self) -> None:
         """Fetch the manifest if it was too long for a message. Raises ``TandemError``. Leaving cancels it."""
         if (listing := self.state.request.listing) is None:
             return
         self._receiving = asyncio.current_task()
         try:
-            self.handle(pa.Learned(await fetch_manifest(self.context, self.starter, listing)))
+            self.handle(pa.ManifestCame(await fetch_manifest(self.context, self.starter, listing)))
         finally:
             self._receiving = None
 
@@ -147,7 +147,7 @@ class ParticipantDriver:
     def _do(self, effect: pa.Effect) -> None:
         match effect:
             case Send(device, message):
-                self.context.send(device, message)  # a link that is over comes as LinkLost
+                self.context.send(device, message)  # a lost link is reported as LinkLost
             case SetTimer(wait, seconds):
                 self._timers.set(wait, seconds)
             case CancelTimer(wait):
@@ -158,11 +158,11 @@ class ParticipantDriver:
                 self._giver.set_result(giver)
             case pa.GiveTo(device):
                 if self._delivery is not None:
-                    self._delivery.giving.to(device)
+                    self._delivery.forwarding.offer_to(device)
             case pa.MakeReady():
-                self._start("make a run ready", self._make_ready())
+                self.context.background.start("make a run ready", self._make_ready())
             case pa.StartTrainers(plan, meet_s):
-                self._give_no_more()
+                self._end_forwarding()
                 self._held.release()
                 own_keys = {task: pair.private_key for task, pair in self._pairs.items()}
                 self._trainers.start(
@@ -180,10 +180,10 @@ class ParticipantDriver:
                 self._trainers.stop(force)
             case pa.OrderTrainers(order):
                 self._trainers.order(order)
-            case pa.LookAtTrainers():
-                self.handle(pa.TrainersSeen(self._trainers.stopped(), self._trainers.cpu_s()))
+            case pa.CheckTrainers():
+                self.handle(pa.TrainersChecked(self._trainers.stopped(), self._trainers.cpu_s()))
             case pa.FindOutputs():
-                self._start("find a run's outputs", self._find_outputs())
+                self.context.background.start("find a run's outputs", self._find_outputs())
             case pa.SendOutputs(manifest):
                 if not self.state.local:
                     self._offer_outputs(manifest)
@@ -193,13 +193,10 @@ class ParticipantDriver:
                 self._emit(event)
 
     def _elsewhere(self) -> dict[str, str]:
-        """Where data is here that the script's text looks for in another place."""
+        """Where this laptop has the data for which the script's text names another place."""
         data = [each for each in self.state.plan.data if each.place or not self.state.local]
         found = ((path, self._folders.places[each.name]) for each in data for path in each.spellings)
         return {path: place for path, place in found if path != place}
-
-    def _start(self, name: str, work: Coroutine[object, object, None]) -> None:
-        self.context.background.start(name, work)
 
     async def _receive(self) -> None:
         state = self.state
@@ -219,9 +216,9 @@ class ParticipantDriver:
         except Exception as error:
             self._preparing_failed(error)
 
-    def _give_no_more(self) -> None:
+    def _end_forwarding(self) -> None:
         if self._delivery is not None:
-            self._delivery.giving.end()
+            self._delivery.forwarding.end()
 
     async def _make_ready(self) -> None:
         try:
@@ -233,7 +230,7 @@ class ParticipantDriver:
         for remark in self._folders.remarks:
             self._say(remark)
         if not isinstance(self.state.stage, pa.Copying):
-            await self._clean_up(outputs_taken=True)
+            await self.context.files.do(self._tidy, True)
             return
         tasks = self.state.plan.tasks_of(self.context.me)
         if self.state.plan.solo:
@@ -321,16 +318,16 @@ class ParticipantDriver:
         self._pairs = {}
         if self._receiving is not None:
             self._receiving.cancel()
-        self._give_no_more()
+        self._end_forwarding()
         self._withdraw()
         if joined:  # before that, nothing was made here
-            self._start("tidy up after a run", self._clean_up(outputs_taken=outputs_taken))
+            tidying = self.context.files.do(self._tidy, outputs_taken)
+            self.context.background.start("tidy up after a run", tidying)
         if self.state.left_out:
-            _log.info("%d events of %s could not be", self.state.left_out, self.state.starter_name)
+            _log.info(
+                "left out %d events of %s that did not fit", self.state.left_out, self.state.starter_name
+            )
         self._on_gone(self.state)
-
-    async def _clean_up(self, *, outputs_taken: bool) -> None:
-        await self.context.files.do(self._tidy, outputs_taken)
 
     def _tidy(self, outputs_taken: bool) -> None:
         """On the files' thread. Outputs of the chief that nobody fetched stay in ``outputs``."""
@@ -356,7 +353,7 @@ class ParticipantDriver:
         except (TandemError, OSError, Changed) as error:
             _log.warning("what the script of %s wrote is not kept: %s", self.state.plan.run, error)
         remove_tree(self.folder / TASKS)
-        # A trainer within walls may empty its folders, but not remove them.
+        # A trainer within walls can empty its folders, but not remove them.
         for emptied in self.folder.glob(f"{run_folder.CHECKPOINTS}*") if self._folders.by_task else ():
             with contextlib.suppress(OSError):
                 emptied.rmdir()

@@ -19,7 +19,7 @@ def go_on_without(turn: ParticipantTurn, told: ms.GoOnWithout) -> None:
     turn.state = state = replace(before, gone=told.gone)
     if state.me in told.gone:
         if state.doing:
-            turn.effects.append(pa.StopTrainers(2))  # no others are left for them
+            turn.effects.append(pa.StopTrainers(2))  # the others go on without them
         return
     if state.doing:
         _meet_without(turn, told.generation)
@@ -29,7 +29,7 @@ def go_on_without(turn: ParticipantTurn, told: ms.GoOnWithout) -> None:
 
 
 def leave_run(turn: ParticipantTurn, why: Problem) -> None:
-    """Trainers here end after their step; at once if it cannot end, since somebody is waited for."""
+    """End the trainers here after their step, or at once if the step cannot end: it waits for somebody."""
     turn.state = state = replace(turn.state, leaves=why)
     run = state.shown.run
     if state.stopped or state.away_s is not None or (run is not None and run.waiting is not None):
@@ -83,7 +83,7 @@ def _stop_to_go_on(turn: ParticipantTurn, verdict: Problem) -> None:
     though not at the same moment."""
     plan, known = turn.state.plan, {*turn.state.gone} - {turn.state.plan.starter}
     turn.state = replace(turn.state, gone=(*known, plan.starter))
-    turn.no_longer(*turn.state.waits)
+    turn.cancel(*turn.state.waits)
     # Above every generation that the starter made. Members that heard of different losses from it do not meet
     # in one generation, where they would add up different parts; they stop without this step.
     _meet_without(turn, plan.generation + len(plan.members) + 1 + len(known))
@@ -111,7 +111,7 @@ def leave(
     state = turn.state
     if isinstance(state.stage, pa.Asking):
         turn.settle(False)
-    turn.no_longer(*(turn.state.waits - {"farewell", "leave"}))
+    turn.cancel(*(turn.state.waits - {"farewell", "leave"}))
     if not state.joined or isinstance(state.stage, pa.Scanning):
         go(turn)  # the starter has heard no yes: it reports no last phase
         return
@@ -135,14 +135,14 @@ def leave(
 def will_go_on(state: pa.Participation) -> bool:
     """Whether this part has ended only to go on without its starter, and has a checkpoint for that."""
     going = isinstance(state.stage, pa.Leaving) and state.stage.goes_on and not state.stage.concluded
-    return going and (state.kept or state.plan.resume is not None)
+    return going and (state.has_checkpoint or state.plan.resume is not None)
 
 
 def go_if_over(turn: ParticipantTurn) -> None:
     """Finish once no trainer runs and the run's end has been shown."""
     state = turn.state
     if not state.doing:
-        turn.no_longer("leave")
+        turn.cancel("leave")
     if not isinstance(state.stage, pa.Leaving) or state.doing:
         return
     if not state.stage.concluded:
@@ -159,6 +159,6 @@ def go_if_over(turn: ParticipantTurn) -> None:
 
 
 def go(turn: ParticipantTurn) -> None:
-    turn.no_longer(*turn.state.waits)
+    turn.cancel(*turn.state.waits)
     turn.effects.append(pa.Leave(turn.state.outputs_taken, turn.state.joined))
     turn.enter(pa.Gone(will_go_on(turn.state)))

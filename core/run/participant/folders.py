@@ -40,16 +40,16 @@ class Folders:
     places: Mapping[str, str] = field(default_factory=dict)
     by_task: dict[str, Path] = field(default_factory=dict)
     agreed: dict[str, Path] = field(default_factory=dict)
-    """For a script that runs in its user's own folder: the files that were agreed on."""
+    """Lists of the files that were agreed on, for a script that runs in its user's own folder."""
     opened: tuple[Grant, ...] = ()
     snapshot: FolderSnapshot | None = None
-    """Of the script's own folder, if it runs there."""
+    """The snapshot of the script's own folder, if it runs there."""
     remarks: tuple[str, ...] = ()
     """For the user: which files that the script wrote elsewhere are not put beside it, or replaced others."""
 
     def make(self, context: RunContext, state: pa.Participation, meter: ReadMeter) -> None:
         """The starter's own chief runs in the script's folder, unless other members act through it, or it is
-        a trial; all others on a copy. Raises ``TandemError``."""
+        a trial; all other tasks run in a copy. Raises ``TandemError``."""
         manifest, plan = state.manifest, state.plan
         if state.opened not in (None, context.reach_of(plan)):
             raise TandemError.of(problems.lies_elsewhere())
@@ -62,7 +62,7 @@ class Folders:
         for task in plan.tasks_of(context.me):
             home = run / TASKS / task_name(task.name)
             if self._is_in_own_folder(state, task):
-                self._stay(context, state)
+                self._prepare_own_folder(context, state)
                 if not plan.solo:
                     home.mkdir(mode=0o700, parents=True, exist_ok=True)
                     self.agreed[task.name] = home / AGREED
@@ -83,14 +83,14 @@ class Folders:
         is_own = self.source is not None and task is plan.chief
         return is_own and not is_walled(plan, task) and plan.trial is None
 
-    def _stay(self, context: RunContext, state: pa.Participation) -> None:
-        """In the script's own folder, with what the script wrote elsewhere meanwhile."""
+    def _prepare_own_folder(self, context: RunContext, state: pa.Participation) -> None:
+        """Prepare the script's own folder: take its snapshot, then add what the script wrote elsewhere."""
         assert self.source is not None
         plan, beside = state.plan, context.folder(state.plan.run) / BESIDE
         self.snapshot = FolderSnapshot(
             self.source, deep=not is_broad(self.source), limit_bytes=context.limits.outputs_bytes
         )
-        # All that the training wrote counts, also before this run.
+        # Everything that the training wrote counts, also in earlier runs.
         before = None
         if plan.resume is not None:
             before = FolderSnapshot.saved(self.source, context.folder(plan.resume.run) / BESIDE)
@@ -99,7 +99,7 @@ class Folders:
             beside.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             before.save(beside)
         except OSError as error:
-            _log.warning("what is beside the script of %s is not kept: %s", plan.run, error)
+            _log.warning("the files beside the script of %s are not recorded: %s", plan.run, error)
         for wrote in self.wrote:
             if wrote.folder == self.source or plan.resume is None:
                 continue

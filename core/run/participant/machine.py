@@ -26,7 +26,7 @@ from core.run.participant.ending import (
     leave,
     lose_starter,
 )
-from core.run.participant.reports import on_exit, on_said
+from core.run.participant.reports import on_exit, on_report
 from core.run.turn import ParticipantTurn
 from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
@@ -61,30 +61,30 @@ def step(state: pa.Participation, input: pa.Input, now_s: float) -> Stepped:
     if isinstance(state.stage, pa.Gone):
         return state, ()
     turn = ParticipantTurn(state, now_s)
-    _take(turn, input)
-    patience.stand_still(turn)
+    _on_input(turn, input)
+    patience.suspend_waits(turn)
     go_if_over(turn)
     return turn.state, tuple(turn.effects)
 
 
-def _take(turn: ParticipantTurn, input: pa.Input) -> None:
+def _on_input(turn: ParticipantTurn, input: pa.Input) -> None:
     state = turn.state
     match input:
-        case pa.Learned(manifest) if isinstance(state.stage, pa.Invited):
+        case pa.ManifestCame(manifest) if isinstance(state.stage, pa.Invited):
             turn.state = replace(state, request=structs.replace(state.request, manifest=manifest))
-        case pa.Asked() if isinstance(state.stage, pa.Invited):
-            _on_asked(turn, input)
+        case pa.Checked() if isinstance(state.stage, pa.Invited):
+            _on_checked(turn, input)
         case pa.Decided(allowed) if isinstance(state.stage, pa.Asking):
             _on_decided(turn, allowed)
         case pa.Listed(total_bytes) if isinstance(state.stage, pa.Scanning):
             _on_listed(turn, total_bytes)
         case pa.PiecesCame(done, total, rate_bytes_s) if isinstance(state.stage, pa.Receiving):
             turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
-            turn.say_phase("receiving", done=done, total=total, rate_bytes_s=rate_bytes_s)
+            turn.report_phase("receiving", done=done, total=total, rate_bytes_s=rate_bytes_s)
         case pa.WorkDone() if isinstance(state.stage, pa.Scanning | pa.Receiving | pa.Copying):
             _on_work(turn, input)
         case pa.FilesHere() if isinstance(state.stage, pa.Receiving):
-            turn.no_longer("receive")
+            turn.cancel("receive")
             _make_ready(turn)
         case pa.MadeReady() if isinstance(state.stage, pa.Copying):
             _on_ready(turn, input)
@@ -98,19 +98,19 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
             lose_starter(turn, problem)
         case LinkAway(_, problem) if not state.local and not state.starter_lost:
             if patience.may_wait_for(turn):
-                patience.miss_starter(turn)
+                patience.wait_for_starter(turn)
             else:
                 patience.give_up(turn, problem)
         case LinkBack():
-            patience.welcome_starter(turn)
+            patience.on_starter_back(turn)
         case pa.LeaveWanted(why) if isinstance(state.stage, pa.TrainersRunning) and state.leaves is None:
             ending.leave_run(turn, why)
-        case pa.TrainersSeen(stopped, cpu_s):
-            patience.see(turn, stopped & set(state.doing))
-            patience.listen(turn, cpu_s)
-        case pa.TrainerSaid(task, said) if task in state.doing:
-            patience.hear_word(turn, task, said)
-            on_said(turn, task, said)
+        case pa.TrainersChecked(stopped, cpu_s):
+            patience.on_stopped(turn, stopped & set(state.doing))
+            patience.report_silent(turn, cpu_s)
+        case pa.TrainerReported(task, said) if task in state.doing:
+            patience.on_sign_of_life(turn, task, said)
+            on_report(turn, task, said)
         case pa.TrainerWrote(lines):
             turn.report(ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
         case pa.TrainerEnded(task, end) if task in state.doing:
@@ -120,7 +120,7 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
         case TimerFired(wait) if wait in state.waits:
             turn.fired(wait)
             _on_wait_over(turn, wait)
-        case pa.Learned() | pa.Asked() | pa.Decided() | pa.Listed() | pa.PiecesCame() | pa.FilesHere():
+        case pa.ManifestCame() | pa.Checked() | pa.Decided() | pa.Listed() | pa.PiecesCame() | pa.FilesHere():
             pass  # too late
         case (
             pa.WorkDone()
@@ -130,7 +130,7 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
             | LinkLost()
             | pa.LeaveWanted()
             | pa.Abandoned()
-            | pa.TrainerSaid()
+            | pa.TrainerReported()
             | pa.TrainerEnded()
             | TimerFired()
         ):
@@ -144,16 +144,16 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
 # --- before the trainers start --------------------------------------------------------------------------
 
 
-def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
+def _on_checked(turn: ParticipantTurn, checked: pa.Checked) -> None:
     if not turn.state.local:
-        turn.state = replace(turn.state, opened=asked.opened)
-    if asked.refusal is not None:
-        decline(turn, asked.refusal)
-    elif asked.allowed or turn.state.local:
+        turn.state = replace(turn.state, opened=checked.opened)
+    if checked.refusal is not None:
+        decline(turn, checked.refusal)
+    elif checked.allowed or turn.state.local:
         _join(turn)
     else:
         state, plan, request = turn.state, turn.state.plan, turn.state.request
-        walls = asked.reach.walls if asked.reach is not None else "none"
+        walls = checked.reach.walls if checked.reach is not None else "none"
         question = ev.ConsentAsked(
             run=plan.run,
             device=plan.starter,
@@ -162,21 +162,21 @@ def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
             script=plan.script,
             arguments=plan.arguments,
             files=state.manifest.files,
-            changed=asked.differs is not None,
-            differs=asked.differs or {},
-            beyond=asked.beyond,
+            changed=checked.differs is not None,
+            differs=checked.differs or {},
+            beyond=checked.beyond,
             checkpoint_bytes=sum(each.total_bytes for each in (request.checkpoint, request.written) if each),
             data=plan.data,
-            rate_bytes_s=asked.rate_bytes_s,
-            network=network if (network := network_of(plan, walls, asked.gaps)) != "open" else "",
+            rate_bytes_s=checked.rate_bytes_s,
+            network=network if (network := network_of(plan, walls, checked.gaps)) != "open" else "",
             walls=walls,
-            opened=asked.opened,
-            gaps=asked.gaps,
+            opened=checked.opened,
+            gaps=checked.gaps,
             argument_sets=plan.trial.argument_sets if plan.trial is not None else (),
         )
         turn.enter(pa.Asking())
         turn.emit(question)
-        turn.say_phase("consent")
+        turn.report_phase("consent")
         turn.wait("consent", limits.CONSENT_S + limits.SLACK_S)
 
 
@@ -200,7 +200,7 @@ def _on_listed(turn: ParticipantTurn, total_bytes: int) -> None:
     turn.tell_starter(ms.FilesWanted(run=turn.state.plan.run, total_bytes=total_bytes))
     if total_bytes:
         turn.enter(pa.Receiving())
-        turn.say_phase("receiving", total=total_bytes)
+        turn.report_phase("receiving", total=total_bytes)
         turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
     else:
         _make_ready(turn)
@@ -209,7 +209,7 @@ def _on_listed(turn: ParticipantTurn, total_bytes: int) -> None:
 def _on_work(turn: ParticipantTurn, work: pa.WorkDone) -> None:
     if isinstance(turn.state.stage, pa.Receiving):
         turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
-    turn.say_phase("receiving", words=work.words, done=work.done, total=work.total)
+    turn.report_phase("receiving", words=work.words, done=work.done, total=work.total)
 
 
 def _make_ready(turn: ParticipantTurn) -> None:
@@ -226,7 +226,7 @@ def _on_ready(turn: ParticipantTurn, made: pa.MadeReady) -> None:
         load_s=made.load_s,
     )
     turn.tell_starter(prepared)
-    turn.say_phase("prepared")
+    turn.report_phase("prepared")
     if not turn.state.local:  # the coordinator beside it has limits of its own
         turn.wait("launch", limits.LAUNCH_S)
 
@@ -265,13 +265,13 @@ def _on_message(turn: ParticipantTurn, message: Message) -> None:
             _on_launch(turn, message)
         case ms.StopAsked(force=force) if isinstance(turn.state.stage, pa.TrainersRunning):
             turn.state = replace(turn.state, asked_force=max(force, turn.state.asked_force))
-            turn.do(dict.fromkeys(turn.state.doing, "stopping"))
+            turn.set_doing(dict.fromkeys(turn.state.doing, "stopping"))
             turn.effects.append(pa.StopTrainers(max(0, min(force, 2))))
-            turn.say_doing()
+            turn.report_doing()
         case ms.GoOnWithout() if isinstance(state.stage, pa.TrainersRunning | pa.Trained):
             go_on_without(turn, message)
         case ms.RunAbandoned() if state.joined and not state.local and state.shown.run is None:
-            # It has not heard this laptop's yes.
+            # The starter gave the run up before it heard this laptop's yes.
             go(turn)
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
@@ -282,11 +282,11 @@ def _on_message(turn: ParticipantTurn, message: Message) -> None:
         case ms.FilesFrom() | ms.GiveFiles() | ms.Launch() | ms.StopAsked() | ms.GoOnWithout():
             pass  # too early, or too late
         case _:
-            raise IllegalTransition(f"{type(message).__name__} is nothing that a starter says")
+            raise IllegalTransition(f"{type(message).__name__} is not a message that a starter sends")
 
 
 def _on_launch(turn: ParticipantTurn, launch: ms.Launch) -> None:
-    turn.no_longer("launch")
+    turn.cancel("launch")
     state, plan = turn.state, launch.plan
     tasks = state.plan.tasks_of(state.me)
     try:
@@ -301,14 +301,14 @@ def _on_launch(turn: ParticipantTurn, launch: ms.Launch) -> None:
         leave(turn, error.problem)
         return
     turn.state = replace(turn.state, plan=plan, stage=pa.TrainersRunning())
-    turn.do({task.name: "starting" for task in tasks})
+    turn.set_doing({task.name: "starting" for task in tasks})
     turn.effects.append(pa.StartTrainers(plan, limits.loading_s(launch.meet_s)))
-    turn.say_doing()
-    patience.begin(turn)
+    turn.report_doing()
+    patience.start_watching(turn)
 
 
 def _on_mirrored(turn: ParticipantTurn, event: MirroredEvent) -> None:
-    """Show the starter's events only where they can follow; a last phase ends this part."""
+    """Show the starter's events only where they fit the state; a last phase ends this part."""
     state = turn.state
     if state.local:
         if isinstance(event, ev.RunPhaseChanged) and ended(event.phase):
@@ -352,7 +352,7 @@ def _on_wait_over(turn: ParticipantTurn, wait: Wait) -> None:
         case "receive" | "launch", _:
             decline(turn, problems.never_launched(turn.state.starter_name))
         case "look", _:
-            patience.look(turn)
+            patience.check_trainers(turn)
         case "away", _:
             patience.on_away_over(turn)
         case "leave", _:

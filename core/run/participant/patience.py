@@ -30,7 +30,7 @@ def may_wait_for(turn: ParticipantTurn) -> bool:
     return turn.state.plan.patient and at_work and "stopping" not in turn.state.doing.values()
 
 
-def miss_starter(turn: ParticipantTurn) -> None:
+def wait_for_starter(turn: ParticipantTurn) -> None:
     if turn.state.away_s is None:
         turn.state = replace(turn.state, away_s=turn.now_s)
         turn.wait("away", _limit_s(turn))
@@ -43,17 +43,17 @@ def _limit_s(turn: ParticipantTurn) -> float:
     return plan.go_on_s if may_go_on_alone(turn.state) else plan.away_s
 
 
-def stand_still(turn: ParticipantTurn) -> None:
+def suspend_waits(turn: ParticipantTurn) -> None:
     """While the starter is away, its absence is the only limit."""
     if turn.state.away_s is not None:
-        turn.no_longer("consent", "receive", "launch")
+        turn.cancel("consent", "receive", "launch")
 
 
-def welcome_starter(turn: ParticipantTurn) -> None:
+def on_starter_back(turn: ParticipantTurn) -> None:
     """The starter is back, and everything that it said meanwhile arrives."""
     if turn.state.away_s is None:
         return
-    turn.no_longer("away")
+    turn.cancel("away")
     turn.state = replace(turn.state, away_s=None)
     run = turn.state.plan.run
     if (shown := turn.state.shown.run) is not None and shown.waiting is not None:
@@ -77,7 +77,7 @@ def give_up(turn: ParticipantTurn, problem: Problem) -> None:
 def on_away_over(turn: ParticipantTurn) -> None:
     """The starter has been away for as long as this laptop waits, unless steps still end."""
     name, limit_s = turn.state.starter_name, _limit_s(turn)
-    stepped_s = max((word.stepped_s for word in turn.state.words.values()), default=-math.inf)
+    stepped_s = max((last.stepped_s for last in turn.state.heard.values()), default=-math.inf)
     if may_go_on_alone(turn.state) and (left_s := stepped_s + limits.LIVELY_S - turn.now_s) > 0:
         turn.wait("away", max(left_s, 1.0))
         return
@@ -96,7 +96,7 @@ def _show_away(turn: ParticipantTurn) -> None:
         device=state.plan.starter,
         cause="away",
         lasted_s=lasted_s,
-        since_s=state.away_s + state.unix_s,
+        since_s=state.away_s + state.unix_offset_s,
         left_s=left_s,
     )
     turn.show(ev.WaitingChanged(run=state.plan.run, waits=(away,)))
@@ -105,68 +105,70 @@ def _show_away(turn: ParticipantTurn) -> None:
 # --- own trainers ------------------------------------------------------------------------------------------
 
 
-def begin(turn: ParticipantTurn) -> None:
+def start_watching(turn: ParticipantTurn) -> None:
     """Trainers were started."""
     if turn.state.plan.patient:
         turn.wait("look", limits.LOOK_S)
 
 
-def look(turn: ParticipantTurn) -> None:
+def check_trainers(turn: ParticipantTurn) -> None:
     """Check the processes: a stopped one can't report it itself."""
     _show_away(turn)
     if turn.state.doing:
-        turn.effects.append(pa.LookAtTrainers())
+        turn.effects.append(pa.CheckTrainers())
     if turn.state.doing or turn.state.away_s is not None:
         turn.wait("look", limits.LOOK_S)
 
 
-def see(turn: ParticipantTurn, stopped: frozenset[str]) -> None:
+def on_stopped(turn: ParticipantTurn, stopped: frozenset[str]) -> None:
     """``stopped``: tasks whose process is stopped."""
     before = turn.state.stopped
     turn.state = replace(turn.state, stopped=stopped)
     for task in sorted(stopped - before):
-        tell_status(turn, task, TrainerStatus(activity="script", stopped=True))
+        send_status(turn, task, TrainerStatus(activity="script", stopped=True))
     for task in sorted(before - stopped):
-        tell_status(turn, task, None)
+        send_status(turn, task, None)
 
 
-def hear_word(turn: ParticipantTurn, task: str, said: Report) -> None:
-    word = turn.state.words.get(task)
-    if word is not None and word.held_told_s is not None:
-        tell_status(turn, task, None)
-    stepped_s = word.stepped_s if word is not None else -math.inf
+def on_sign_of_life(turn: ParticipantTurn, task: str, said: Report) -> None:
+    last = turn.state.heard.get(task)
+    if last is not None and last.silence_told_s is not None:
+        send_status(turn, task, None)
+    stepped_s = last.stepped_s if last is not None else -math.inf
     if isinstance(said, Progressed):
         stepped_s = turn.now_s
-    _note(turn, task, pa.Word(turn.now_s, stepped_s=stepped_s))
+    _note(turn, task, pa.LastHeard(turn.now_s, stepped_s=stepped_s))
 
 
-def listen(turn: ParticipantTurn, cpu_s: Mapping[str, float]) -> None:
+def report_silent(turn: ParticipantTurn, cpu_s: Mapping[str, float]) -> None:
     """Report trainers that have met the others and have long been silent: native code may hold the
     interpreter.
 
-    Silence alone proves nothing (short batches of ``predict`` report nothing): the starter believes it of a
-    trainer whose keep-alives are missing, too.
+    Silence alone proves nothing (short batches of ``predict`` report nothing): the starter acts on
+    it only where the trainer's keep-alives are missing, too.
     """
     state = turn.state
     for task, phase in state.doing.items():
-        word = state.words.get(task)
-        if word is None or phase != "training" or task in state.stopped or state.plan.strategy != "managed":
+        last = state.heard.get(task)
+        if last is None or phase != "training" or task in state.stopped or state.plan.strategy != "managed":
             continue
-        lasted_s, used_s = turn.now_s - word.at_s, cpu_s.get(task, 0.0)
-        if word.looked_s <= word.at_s:
-            _note(turn, task, replace(word, looked_s=turn.now_s, cpu_s=used_s))
-        elif lasted_s >= limits.HELD_S and turn.now_s - (word.held_told_s or 0.0) >= limits.ACTIVITY_EVERY_S:
-            cores = max(0.0, used_s - word.cpu_s) / (turn.now_s - word.looked_s)
-            tell_status(
+        lasted_s, used_s = turn.now_s - last.at_s, cpu_s.get(task, 0.0)
+        if last.checked_s <= last.at_s:
+            _note(turn, task, replace(last, checked_s=turn.now_s, cpu_s=used_s))
+        elif (
+            lasted_s >= limits.HELD_S and turn.now_s - (last.silence_told_s or 0.0) >= limits.ACTIVITY_EVERY_S
+        ):
+            cores = max(0.0, used_s - last.cpu_s) / (turn.now_s - last.checked_s)
+            send_status(
                 turn, task, TrainerStatus(activity="script", held=True, lasted_s=lasted_s, cores=cores)
             )
-            _note(turn, task, replace(word, held_told_s=turn.now_s))
+            _note(turn, task, replace(last, silence_told_s=turn.now_s))
 
 
-def _note(turn: ParticipantTurn, task: str, word: pa.Word) -> None:
-    words = {**turn.state.words, task: word}
-    turn.state = replace(turn.state, words=MappingProxyType(words))
+def _note(turn: ParticipantTurn, task: str, last: pa.LastHeard) -> None:
+    heard = {**turn.state.heard, task: last}
+    turn.state = replace(turn.state, heard=MappingProxyType(heard))
 
 
-def tell_status(turn: ParticipantTurn, task: str, status: TrainerStatus | None) -> None:
+def send_status(turn: ParticipantTurn, task: str, status: TrainerStatus | None) -> None:
     turn.tell_starter(ms.StatusTold(run=turn.state.plan.run, task=task, status=status))

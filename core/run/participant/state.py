@@ -28,22 +28,22 @@ from core.vocabulary.trainer_messages import Order, Report
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
-    """The manifest, where it came as a file. Before ``Asked``."""
+class ManifestCame:
+    """The manifest, where it came as a file. Before ``Checked``."""
 
     manifest: Manifest
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The first input. ``allowed``: nobody is asked. ``rate_bytes_s``: of the last files from there."""
+class Checked:
+    """The request was checked. ``allowed``: nobody is asked. ``rate_bytes_s``: of its last files."""
 
     allowed: bool
     differs: dict[str, Difference] | None = None
     beyond: tuple[Part, ...] = ()
     """How files (None: no version was allowed) and access differ from the version that was allowed last."""
     reach: Permission | None = None
-    """What it could access here."""
+    """Everything that the run could access here."""
     opened: tuple[Grant, ...] = ()
     """The part of it that the script asks to open beside its own folders."""
     gaps: tuple[Gap, ...] = ()
@@ -120,8 +120,8 @@ class LeaveWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainersSeen:
-    """The answer to ``LookAtTrainers``: the tasks whose process is stopped, and each one's processor time in
+class TrainersChecked:
+    """The answer to ``CheckTrainers``: the tasks whose process is stopped, and each one's processor time in
     seconds."""
 
     stopped: frozenset[str]
@@ -129,7 +129,7 @@ class TrainersSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainerSaid:
+class TrainerReported:
     task: str
     report: Report
 
@@ -154,9 +154,9 @@ class OutputsFound:
 
 
 _Files = Listed | PiecesCame | WorkDone | FilesHere
-_Preparing = Learned | Asked | Decided | _Files | MadeReady | PreparingFailed
+_Preparing = ManifestCame | Checked | Decided | _Files | MadeReady | PreparingFailed
 _FromStarter = From | LinkNews
-_FromTrainers = TrainersSeen | TrainerSaid | TrainerWrote | TrainerEnded
+_FromTrainers = TrainersChecked | TrainerReported | TrainerWrote | TrainerEnded
 Input = _Preparing | _FromStarter | LeaveWanted | Abandoned | _FromTrainers | OutputsFound | TimerFired[Wait]
 
 # --- effects -----------------------------------------------------------------------------------------------
@@ -206,8 +206,8 @@ class OrderTrainers:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtTrainers:
-    """Check whether their processes are stopped. Answer: ``TrainersSeen``."""
+class CheckTrainers:
+    """Check whether their processes are stopped. Answer: ``TrainersChecked``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class Leave:
     """This user had allowed the run: clean up what was made for it."""
 
 
-_ToTrainers = StartTrainers | StopTrainers | OrderTrainers | LookAtTrainers
+_ToTrainers = StartTrainers | StopTrainers | OrderTrainers | CheckTrainers
 OwnEffect = ListMissing | FetchFrom | GiveTo | MakeReady | _ToTrainers | FindOutputs | SendOutputs | Leave
 Effect = OwnEffect | Send | Shown | SetTimer[Wait] | CancelTimer[Wait]
 
@@ -307,23 +307,26 @@ Stage = Invited | Asking | Scanning | Receiving | Copying | Ready | TrainersRunn
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """A trainer's last message. ``cpu_s``: its process's time at the first check since then."""
+class LastHeard:
+    """When a trainer last reported, and last ended a step. ``cpu_s``: its processor time at ``checked_s``,
+    the first check after its last report."""
 
     at_s: float
-    looked_s: float = 0.0
+    checked_s: float = 0.0
     cpu_s: float = 0.0
-    held_told_s: float | None = None
+    silence_told_s: float | None = None
     """When the starter was last told of its silence."""
     stepped_s: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Participation:
+    """This node's part in one run."""
+
     me: DeviceId
     plan: Plan
     request: Prepare
-    """As it came, with the whole manifest."""
+    """The request as it came, with the whole manifest."""
     starter_name: str
     stage: Stage = field(default_factory=Invited)
     shown: State = field(default_factory=State)
@@ -337,13 +340,13 @@ class Participation:
     allowed: bool | None = None
     """This user's answer."""
     doing: Mapping[str, MemberPhase] = field(default_factory=lambda: MappingProxyType({}))
-    """By task name, of running trainers."""
+    """The phases of running trainers, by task name."""
     strategy: str = ""
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
     outputs_taken: bool = False
     leaves: Problem | None = None
     """Why this laptop leaves the run; None: it does not."""
-    kept: bool = False
+    has_checkpoint: bool = False
     """A trainer here has written a checkpoint of this run."""
     gone: tuple[DeviceId, ...] = ()
     """Members that have left the run, as far as the starter has said so."""
@@ -352,8 +355,8 @@ class Participation:
     away_s: float | None = None
     """Since when the starter is silent and waited for."""
     stopped: frozenset[str] = frozenset()
-    words: Mapping[str, Word] = field(default_factory=lambda: MappingProxyType({}))
-    unix_s: float = 0.0
+    heard: Mapping[str, LastHeard] = field(default_factory=lambda: MappingProxyType({}))
+    unix_offset_s: float = 0.0
     """Unix time minus the clock of every step."""
     waits: frozenset[Wait] = frozenset()
 

@@ -44,7 +44,7 @@ class CheckpointDriver:
         self._asking = Background()
         """Questions that may outlive their asker: closing the node does not wait for their answers."""
         self._fetching: CheckpointSearch | None = None
-        self._one_look = asyncio.Lock()
+        self._one_search = asyncio.Lock()
         self._work: asyncio.Task[FetchedCheckpoint] | None = None
 
     def on_message(self, device: DeviceId, message: Message) -> bool:
@@ -63,9 +63,10 @@ class CheckpointDriver:
         """The files that a run began with, if recorded. Blocks."""
         return read_project(self._context.folder(old.run)) or self._context.store.manifest(old.project)
 
-    async def look(self, old: Plan) -> None:
-        """Emits ``CheckpointFound``. Waits no longer than the limit; later answers still count."""
-        async with self._one_look:  # A laptop answers only the newest question.
+    async def search(self, old: Plan) -> None:
+        """Search the other laptops. Emits ``CheckpointFound``. Waits no longer than the limit; later answers
+        still count."""
+        async with self._one_search:  # A laptop answers only the newest question.
             if self._fetching is not None:
                 return  # A question would end the transfer under way.
             search = CheckpointSearch(self._context, old.run, self._asking, on_better=self._tell_found)

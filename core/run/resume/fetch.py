@@ -58,8 +58,8 @@ class FoundCheckpoint(KeptCheckpoint, frozen=True, kw_only=True):
 
 
 class CheckpointSearch:
-    """For one run; ``asking`` owns its questions. ``on_told`` handles messages of the laptop that a
-    checkpoint is being fetched from.
+    """Searches for one run's checkpoints; ``asking`` owns the questions. ``on_told`` handles messages of the
+    laptop that a checkpoint is being fetched from.
 
     ``on_better``: another laptop has a newer one than all known before. ``on_piece``: how many bytes of the
     fetched one are here.
@@ -86,11 +86,11 @@ class CheckpointSearch:
         self._from: DeviceId | None = None
         self._coming: FoundCheckpoint | None = None
         self._patience: asyncio.Timeout | None = None
-        """For the transfer under way."""
+        """The time limit of the transfer under way."""
         self.written: WrittenFiles | None = None
-        """What came with the newest checkpoint that was fetched."""
+        """The script's files that came with the newest fetched checkpoint."""
         self.unwritten: TandemError | OSError | None = None
-        """Why that did not come."""
+        """Why they did not come."""
 
     async def ask(
         self, devices: Iterable[DeviceId], limit_s: float = ASK_S, *, recorded: bool = False
@@ -132,7 +132,8 @@ class CheckpointSearch:
         self._found.remove(found)
 
     async def fetch(self, found: FoundCheckpoint) -> Path:
-        """Its folder here, with exactly the announced bytes. Raises ``TandemError``."""
+        """Fetch a checkpoint. Returns its folder here, with exactly the announced bytes. Raises
+        ``TandemError``."""
         self.written = self.unwritten = None
         if found.device is not None:
             return await self._receive(found, found.device)
@@ -212,7 +213,7 @@ class CheckpointSearch:
             self._context.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
 
     async def _bring(self, device: DeviceId, files: Manifest) -> WrittenFiles:
-        """What the script wrote. Raises ``TandemError``, ``OSError``."""
+        """Fetch what the script wrote. Raises ``TandemError``, ``OSError``."""
         receipt = await self._context.files.do(self._begin_written, files)
         await self._transfer(device, receipt)
         return WrittenFiles(await self._context.files.do(receipt.finish), files)
@@ -276,7 +277,7 @@ def _finish(receipt: Receipt, found: FoundCheckpoint) -> Path:
         checkpoint_store.clear(folder)
         raise TandemError(
             code="checkpoint-refused",
-            what="It is not what the laptop that has it told of it.",
+            what="It is not the checkpoint that the other laptop announced.",
             fix="Update Tandem on both laptops, or start the training again.",
         )
     return folder
@@ -285,6 +286,6 @@ def _finish(receipt: Receipt, found: FoundCheckpoint) -> Path:
 def _lost() -> TandemError:
     return TandemError(
         code="checkpoint-lost",
-        what="The files could not be brought from the laptop that has them.",
-        fix="Look that both laptops are connected and have room on their disks; then try again.",
+        what="The files could not be fetched from the laptop that has them.",
+        fix="Make sure that both laptops are connected and have free disk space, then try again.",
     )

@@ -17,45 +17,45 @@ from core.vocabulary.plan import Plan, Role, RunOwner, RunSpec, ranks
 from core.vocabulary.text import listed
 
 
-def before(details: RunDetails) -> Plan:
+def plan_to_resume(details: RunDetails) -> Plan:
     """The plan of the run to resume. Raises ``TandemError`` where it cannot be resumed."""
     entry, plan = details.entry, details.plan
     if isinstance(entry.phase, Finished):
         raise TandemError(
             code="run-finished",
-            what=f"The run {entry.run} came to its end: there is nothing left to go on with.",
-            fix="Train again with tandem run; a script can load the model that was kept.",
+            what=f"The run {entry.run} has finished: there is nothing left to resume.",
+            fix="Train again with tandem run; a script can load the saved model.",
         )
     if not ended(entry.phase):
         raise TandemError(code="busy", what="That run is under way.", fix="Stop it first, or let it go on.")
     if plan is None:
         raise TandemError(
             code="run-unknown",
-            what=f"Of the run {entry.run}, its plan is not kept any more.",
+            what=f"The plan of the run {entry.run} is not stored any more.",
             fix="Start the training again.",
         )
     if plan.strategy == "own":
         raise TandemError(
             code="not-resumable",
-            what=f"The script of the run {entry.run} brings a strategy of its own, and Tandem keeps "
-            "checkpoints only of what it trains itself, by fit.",
-            fix="Let the script keep checkpoints of its own (tf.train.Checkpoint), and run it again.",
+            what=f"The script of the run {entry.run} has its own strategy, and Tandem keeps checkpoints only "
+            "of what it trains itself, by fit.",
+            fix="Let the script save its own checkpoints (tf.train.Checkpoint), and run it again.",
         )
     return plan
 
 
 def saw_the_end(details: RunDetails, me: DeviceId) -> bool:
-    """Whether the run was stopped to go on, and this laptop was in it up to that step.
+    """Whether the run was stopped only to go on, and this laptop was in it up to that step.
 
     Security invariant: then its own checkpoint is as new as any, and no member brings in another state by
-    leaving, returning, and telling of a newer one.
+    leaving, returning, and reporting a newer one.
     """
     phase, plan = details.entry.phase, details.plan
     took_part = plan is not None and any(member.device == me for member in plan.members)
     return isinstance(phase, Stopped) and phase.goes_on and took_part and me not in details.left
 
 
-def asked(spec: RunSpec, old: Plan, devices: tuple[DeviceId, ...]) -> RunSpec:
+def with_old_tasks(spec: RunSpec, old: Plan, devices: tuple[DeviceId, ...]) -> RunSpec:
     """``spec`` with the old run's seed and, where the same laptops take part, their tasks."""
     wanted = replace(spec, seed=old.seed, strategy=old.strategy)
     if spec.roles or {member.device for member in old.members} != set(devices):
@@ -66,7 +66,7 @@ def asked(spec: RunSpec, old: Plan, devices: tuple[DeviceId, ...]) -> RunSpec:
     return replace(wanted, roles=roles)
 
 
-def among(spec: RunSpec, devices: tuple[DeviceId, ...], me: DeviceId) -> RunSpec:
+def for_devices(spec: RunSpec, devices: tuple[DeviceId, ...], me: DeviceId) -> RunSpec:
     """``spec`` for exactly these laptops: drops options and shares of others."""
     others = tuple(device for device in devices if device != me)
     shares = spec.shares if spec.shares.keys() == set(devices) else {}
@@ -96,14 +96,14 @@ def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> tuple[str
     if changed:
         raise TandemError(
             code="script-changed",
-            what=f"{shown(changed[0])} is not as it was when the run was started: going on would mix two "
+            what=f"{shown(changed[0])} has changed since the run was started: going on would mix two "
             "trainings.",
             fix="Undo the change and try again, or start the training again.",
         )
     if old is None and new.digest != old_plan.project:
         return (
-            "Files of the project are not as they were when the run was started, and which ones is not kept "
-            "here: look that the script is the same, or the result mixes two trainings.",
+            "Files of the project have changed since the run was started, and this laptop does not know "
+            "which ones. Make sure that the script is the same: otherwise the result mixes two trainings.",
         )
     return ()
 
@@ -135,7 +135,7 @@ def no_project(old: Plan) -> TandemError:
 
 def not_asked(absent: tuple[str, ...]) -> str:
     """``absent``: names of members."""
-    return f"{', '.join(absent)} could not be asked for a checkpoint: a newer one may lie there."
+    return f"{', '.join(absent)} could not be asked for a checkpoint: there may be a newer one."
 
 
 def left_aside(found: FoundCheckpoint, where: str, why: TandemError) -> str:
@@ -148,14 +148,13 @@ def unwritten(where: str, why: Exception) -> str:
 
 
 def taken(found: FoundCheckpoint, where: str) -> str:
-    return f"Going on with that of step {found.moment.step} on {where}."
+    return f"Going on with the checkpoint of step {found.moment.step} on {where}."
 
 
-def with_more(back: tuple[str, ...], plan: Plan) -> str:
+def going_on_with(back: tuple[str, ...], plan: Plan) -> str:
     """The remark on a run that goes on with laptops that were absent at its end."""
     assert plan.resume is not None
-    are = "is" if len(back) == 1 else "are"
-    return f"{listed(back)} {are} in; going on with {listed(back)} from step {plan.resume.moment.step:,}."
+    return f"Going on with {listed(back)} from step {plan.resume.moment.step:,}."
 
 
 def owner_of(plan: Plan) -> RunOwner:
@@ -164,7 +163,7 @@ def owner_of(plan: Plan) -> RunOwner:
 
 
 def stood_in_for(old: Plan, me: DeviceId) -> RunOwner | None:
-    """For whom this laptop goes on with ``old`` automatically; None: the run is its own."""
+    """The owner for whom this laptop goes on with ``old`` automatically; None: the run is its own."""
     return None if old.owner is None and old.starter == me else owner_of(old)
 
 

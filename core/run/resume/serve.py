@@ -32,13 +32,13 @@ from core.vocabulary.run_folder import is_run_id
 
 _log = logging.getLogger(__name__)
 _MOST_SUCCESSORS = 1000
-"""Of one run: a limit for folders that were tampered with."""
+"""Limit for one run, in case folders were tampered with."""
 
 
 class _Found(NamedTuple):
     kept: KeptCheckpoint
     place: Path
-    """Its folder."""
+    """The checkpoint's folder."""
     written: WrittenFiles | None
 
 
@@ -66,7 +66,7 @@ class CheckpointServer:
                     await self._answer(device, message)
                 except (TandemError, OSError, NotRegular) as error:
                     _log.warning("a checkpoint of %s could not be sent: %s", message.run, error)
-                    if isinstance(message, CheckpointWanted):  # otherwise it would be waited for
+                    if isinstance(message, CheckpointWanted):  # its sender waits for an answer
                         self._context.links.send(device, CheckpointTold(run=message.run))
         finally:
             self._busy.discard(device)

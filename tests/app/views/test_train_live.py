@@ -532,7 +532,7 @@ def test_where_the_others_cannot_go_on_stop_is_offered(core: FakeCore, live: Tra
     core.happen(*world.linked(), *world.begun(world.plan(strategy="own")))
     leave = live.leave
     leave.button.click()
-    assert "cannot go on without one of the laptops" in leave.words.text()
+    assert "needs all of its laptops" in leave.words.text()
     assert leave.stop.isVisible() and not leave.really.isVisible()
     leave.stop.click()
     assert core.asked(StopRun) == [StopRun()] and not core.asked(LeaveRun)

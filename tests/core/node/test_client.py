@@ -117,7 +117,7 @@ async def test_a_client_has_the_nodes_state_commands_and_events(client: Client, 
     assert client.problem is None
 
 
-async def test_two_commands_at_once_get_each_its_own_answer(client: Client, node: FakeNode) -> None:
+async def test_two_commands_at_once_each_get_their_own_answer(client: Client, node: FakeNode) -> None:
     slow = asyncio.create_task(client.submit(RunDoctor()))
     await node.asked.wait()
     assert await client.submit(GetState()) == StateNow(state=node.state)
@@ -136,7 +136,7 @@ async def test_the_end_of_the_node_is_no_failure(client: Client, node: FakeNode,
     assert refusal(await client.submit(StopRun())) == "node-gone"
 
 
-async def test_a_node_that_breaks_off_refuses_what_was_asked(
+async def test_commands_are_refused_when_the_node_breaks_off(
     client: Client, node: FakeNode, wire: Wire
 ) -> None:
     waiting = asyncio.create_task(client.submit(RunDoctor()))
@@ -156,7 +156,7 @@ async def test_a_node_that_breaks_off_refuses_what_was_asked(
         (json_lines.write_greeting(FakeNode().state, missed=3), "fell-behind"),
     ],
 )
-async def test_what_cannot_be_followed_ends_the_connection_with_its_reason(
+async def test_a_message_that_cannot_be_followed_ends_the_connection_with_its_reason(
     client: Client, wire: Wire, line: bytes, code: str
 ) -> None:
     wire.node_ends[0][1].write(line)
@@ -172,7 +172,7 @@ async def test_without_a_node_there_is_no_client(home: Home, wire: Wire) -> None
     assert failure.value.code == "no-node" and str(home.folder) in failure.value.what
 
 
-async def test_a_node_that_says_nothing_is_not_waited_for(home: Home, wire: Wire) -> None:
+async def test_a_silent_node_is_not_waited_for(home: Home, wire: Wire) -> None:
     wire.serve = lambda reader, writer: None
     with pytest.raises(TandemError) as failure:
         await Client.connect(home, limit_s=0.5)
@@ -246,7 +246,7 @@ async def test_an_answer_is_waited_for_as_long_as_files_are_read(
     assert len(waits) == 4
 
 
-async def test_strangers_and_crowds_are_sent_away(home: Home, node: FakeNode, wire: Wire) -> None:
+async def test_other_users_and_too_many_clients_are_refused(home: Home, node: FakeNode, wire: Wire) -> None:
     wire.ours = False
     with pytest.raises(TandemError):
         await Client.connect(home)

@@ -135,7 +135,7 @@ async def test_a_reader_that_falls_behind_gets_the_state_anew() -> None:
     await talk
 
 
-async def test_a_reader_that_went_away_ends_it_quietly() -> None:
+async def test_a_reader_that_went_away_ends_the_conversation_quietly() -> None:
     node, wire = FakeNode(), Wire()
 
     async def broken(line: bytes) -> None:

@@ -35,7 +35,7 @@ def read(path: Path) -> dict[str, str]:
         return {name: archive.read(name).decode() for name in archive.namelist()}
 
 
-def test_it_holds_log_findings_versions_and_state(home: Home, tmp_path: Path) -> None:
+def test_the_diagnostics_hold_log_findings_versions_and_state(home: Home, tmp_path: Path) -> None:
     path = diagnostics.save(tmp_path / "d.zip", home, apply(State(), started()), [ok("a", "b", "Fine.")])
 
     content = read(path)
@@ -46,7 +46,7 @@ def test_it_holds_log_findings_versions_and_state(home: Home, tmp_path: Path) ->
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_no_key_no_script_no_output_no_code_is_in_it(home: Home, tmp_path: Path) -> None:
+def test_the_diagnostics_hold_no_keys_scripts_outputs_or_codes(home: Home, tmp_path: Path) -> None:
     printed = LogLines(task="chief:0", stream="stdout", text="printed by a script")
     state = apply(State(), started())
     for event in (
@@ -101,7 +101,7 @@ def test_another_file_is_never_overwritten(home: Home, tmp_path: Path) -> None:
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
-def test_a_place_that_takes_nothing_is_named(home: Home, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_named(home: Home, tmp_path: Path) -> None:
     with pytest.raises(TandemError) as failure:
         diagnostics.save(tmp_path / "missing" / "d.zip", home, State(), [])
 

@@ -35,7 +35,7 @@ def test_a_command_needs_no_number() -> None:
     assert json_lines.read_asked(b'{"type":"stop_run"}') == NumberedCommand(None, StopRun())
 
 
-def test_a_number_may_be_a_word() -> None:
+def test_an_id_may_be_a_word() -> None:
     assert json_lines.read_asked(b'{"type":"get_state","id":"first"}') == NumberedCommand("first", GetState())
 
 
@@ -56,7 +56,7 @@ def test_a_number_may_be_a_word() -> None:
         b" " * (json_lines.MAX_LINE_BYTES + 1),
     ],
 )
-def test_what_is_no_command_is_answered_so(line: bytes) -> None:
+def test_a_line_that_is_not_a_command_is_refused(line: bytes) -> None:
     refused(line)
 
 
@@ -71,7 +71,7 @@ def test_a_line_may_be_a_mebibyte_long_and_no_longer() -> None:
     assert "longer than 1048576 bytes" in str(refused(longest + b" ").answer)
 
 
-def test_an_empty_line_says_nothing() -> None:
+def test_an_empty_line_is_ignored() -> None:
     assert json_lines.read_asked(b"  \r") is None
 
 
@@ -83,7 +83,7 @@ def test_a_reply_is_one_object_with_the_answers_fields() -> None:
     assert json_lines.read_message(line) == Replied(3, Done())
 
 
-def test_a_whole_state_goes_there_and_comes_back() -> None:
+def test_a_whole_state_survives_the_round_trip() -> None:
     assert json_lines.read_message(json_lines.write_reply(None, StateNow(state=STATE))) == Replied(
         None, StateNow(state=STATE)
     )
@@ -94,7 +94,7 @@ def test_a_greeting_says_that_nothing_was_missed_unless_something_was() -> None:
     assert json_lines.read_message(json_lines.write_greeting(STATE)) == NodeGreeting(state=STATE, missed=0)
 
 
-def test_an_event_goes_there_and_comes_back() -> None:
+def test_an_event_survives_the_round_trip() -> None:
     assert json_lines.read_message(json_lines.write_event(found("büro\n"))) == found("büro\n")
     assert json_lines.write_event(found("büro\n")).count(b"\n") == 1
 

@@ -150,7 +150,7 @@ async def test_garbage_that_begins_like_tls_is_closed_and_counted(anna: LinkNode
     await refused(anna, "wrong-certificate")
 
 
-def test_the_first_byte_stays_in_place_where_the_loop_waits_only_by_taking() -> None:
+def test_the_first_byte_stays_in_place_where_the_loop_waits_only_by_consuming() -> None:
     class Taking(asyncio.SelectorEventLoop):
         def add_reader(self, *_: object) -> None:
             raise NotImplementedError
@@ -165,7 +165,7 @@ def test_the_first_byte_stays_in_place_where_the_loop_waits_only_by_taking() -> 
 
 
 @pytest.mark.parametrize("limits", [ListenLimits(first_byte_s=0.05)])
-async def test_a_connection_that_says_nothing_is_let_go(anna: LinkNode, call: Call) -> None:
+async def test_a_connection_that_sends_nothing_is_closed(anna: LinkNode, call: Call) -> None:
     reader, _ = await call()
     assert await closed(reader)
     assert anna.listener.refusals.by_reason["broken off"] == 1
@@ -180,7 +180,7 @@ async def test_a_connection_that_closes_at_once_leaves_no_trace_but_a_count(
     assert anna.listener.strangers.present == 0
 
 
-async def test_strangers_are_few_at_once_and_places_come_free(
+async def test_few_strangers_are_admitted_at_once_and_places_come_free(
     anna: LinkNode, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet = [await call() for _ in range(strangers.PER_ADDRESS)]
@@ -261,7 +261,7 @@ async def test_a_paired_device_whose_first_frame_is_no_hello_is_closed(
 
 
 @pytest.mark.parametrize("limits", [ListenLimits(first_frame_s=0.05)])
-async def test_a_paired_device_that_says_nothing_is_let_go(anna: LinkNode, bert: LinkNode) -> None:
+async def test_a_paired_device_that_sends_nothing_is_closed(anna: LinkNode, bert: LinkNode) -> None:
     anna.listener.trust([bert.certificate])
     reader, writer = await say(bert, anna, b"\0\0")
     assert await closed(reader)
@@ -361,7 +361,7 @@ async def test_pairing_and_its_proof_go_through_the_port_and_a_link_follows(
             await pairing.close()
 
 
-async def test_closing_ends_what_was_not_handed_on(anna: LinkNode, call: Call) -> None:
+async def test_closing_ends_connections_that_were_not_handed_on(anna: LinkNode, call: Call) -> None:
     reader, _ = await call()
     async with asyncio.timeout(LIMIT_S):
         while not anna.listener.strangers.present:  # noqa: ASYNC110  (no event tells of it)

@@ -71,7 +71,7 @@ async def test_a_client_has_the_state_the_commands_and_the_last_event(home: Home
 @pytest.mark.parametrize(
     "first", [b"\n", b"00" * 32 + b"\n", b"x" * (1 << 20), b'{"id":1,"type":"stop_run"}\n']
 )
-async def test_who_does_not_know_the_secret_hears_and_does_nothing(home: Home, first: bytes) -> None:
+async def test_a_process_without_the_secret_learns_and_does_nothing(home: Home, first: bytes) -> None:
     async with listening(home) as node:
         try:
             assert await told_by_port(home, first) == b""
@@ -82,11 +82,11 @@ async def test_who_does_not_know_the_secret_hears_and_does_nothing(home: Home, f
         await client.close()
 
 
-async def test_who_says_nothing_is_not_waited_for() -> None:
+async def test_a_silent_process_is_not_waited_for() -> None:
     silent = asyncio.StreamReader()
-    assert not await loopback_socket.knows(silent, b"secret", limit_s=0.01)
+    assert not await loopback_socket.knows_secret(silent, b"secret", limit_s=0.01)
     silent.feed_data(b"secret\n")
-    assert await loopback_socket.knows(silent, b"secret")
+    assert await loopback_socket.knows_secret(silent, b"secret")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX'")

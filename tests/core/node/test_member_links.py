@@ -87,13 +87,15 @@ async def peers() -> Peers:
     return peers
 
 
-async def test_those_introduced_are_called_where_the_plan_says(peers: Peers) -> None:
+async def test_introduced_members_are_called_at_the_plans_addresses(peers: Peers) -> None:
     assert peers.linked == {BEN: ("10.0.0.1:27600",), DORA: ("10.0.0.3:27600",)}
     assert set(peers.pins) == {CERTIFICATES["ben"], CERTIFICATES["dora"]}
 
 
 @pytest.mark.parametrize(("phase", "left_s"), [(Finished(), limits.FAREWELL_S), (WENT_ON, FOLLOWS_S)])
-async def test_they_are_let_go_some_time_after_the_run(peers: Peers, phase: Outcome, left_s: float) -> None:
+async def test_introduced_members_are_unlinked_some_time_after_the_run(
+    peers: Peers, phase: Outcome, left_s: float
+) -> None:
     await peers.hear(ev.RunPhaseChanged(run=FIRST, phase=phase))
     peers.clock.advance(left_s - 1)
     await asyncio.sleep(0)
@@ -104,7 +106,7 @@ async def test_they_are_let_go_some_time_after_the_run(peers: Peers, phase: Outc
     assert {why.code for why in peers.why if why} == {"link-over"}
 
 
-async def test_they_stay_while_the_run_goes_on_without_its_starter(peers: Peers) -> None:
+async def test_introduced_members_stay_linked_while_the_run_goes_on_without_its_starter(peers: Peers) -> None:
     await peers.hear(ev.RunPhaseChanged(run=FIRST, phase=WENT_ON))
     await peers.hear(ev.RunPlanned(plan=plan_of(BEN, CLEO, run=NEXT, owner=OWNER)))
     peers.clock.advance(10 * FOLLOWS_S)
@@ -112,7 +114,7 @@ async def test_they_stay_while_the_run_goes_on_without_its_starter(peers: Peers)
     assert peers.linked.keys() == {BEN, DORA}
 
 
-async def test_another_run_lets_them_go(peers: Peers) -> None:
+async def test_another_run_unlinks_introduced_members(peers: Peers) -> None:
     await peers.hear(ev.RunPlanned(plan=plan_of(CLEO, run=OTHER)))
     assert not peers.linked and not peers.pins
 
@@ -134,7 +136,7 @@ async def test_the_user_pairs_or_forgets_one_meanwhile(
     assert peers.introduced.nodes.keys() == left - {BEN}
 
 
-async def test_invariant_whatever_comes_from_one_that_is_not_paired_passes_the_gate(peers: Peers) -> None:
+async def test_invariant_every_message_of_a_laptop_that_is_not_paired_passes_the_gate(peers: Peers) -> None:
     for device in (BEN, DeviceId("e" * 64)):
         assert peers.introduced.refuses(device, ms.LoadAsked(question=1))
     assert not peers.introduced.refuses(BEN, ms.BusyTold(busy=True))

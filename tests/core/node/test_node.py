@@ -63,7 +63,7 @@ async def test_a_started_node_knows_itself_and_says_so(tmp_path: Path) -> None:
         assert state.me is not None and state.me.reading is not None
 
 
-async def test_each_reading_is_held_against_the_charge_below_which_a_run_is_left(
+async def test_each_reading_is_compared_with_the_charge_below_which_a_run_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = Problem(code="battery-low", what="The battery is low.")
@@ -208,7 +208,7 @@ async def test_a_start_that_fails_halfway_leaves_nothing_open(
         pass
 
 
-async def test_telemetry_that_breaks_costs_no_more_than_its_readings(tmp_path: Path) -> None:
+async def test_telemetry_that_breaks_costs_only_its_readings(tmp_path: Path) -> None:
     def broken() -> Gpus:
         raise RuntimeError("a driver out of its mind")
 
@@ -222,7 +222,7 @@ async def test_telemetry_that_breaks_costs_no_more_than_its_readings(tmp_path: P
     assert "a driver out of its mind" in (started.home.logs / "tandem.log").read_text()
 
 
-async def test_a_fault_of_our_own_is_an_answer_and_a_traceback_in_the_log(
+async def test_a_bug_in_tandem_gives_an_answer_and_a_traceback_in_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*given: object) -> None:
@@ -255,7 +255,7 @@ async def test_settings_that_change_at_the_same_moment_are_all_kept(tmp_path: Pa
     assert (kept.theme, kept.name, kept.port) == ("dark", "Anna's", 31999)
 
 
-async def test_what_is_stored_is_measured_and_cleared(tmp_path: Path) -> None:
+async def test_storage_is_measured_and_cleared(tmp_path: Path) -> None:
     async with node(tmp_path, "anna", discovery=False) as anna:
         come_in_part = anna.home.projects / "incoming" / ("a" * 64)
         come_in_part.mkdir(parents=True)
@@ -280,7 +280,7 @@ async def test_the_doctor_looks_and_the_diagnostics_are_saved(tmp_path: Path) ->
         assert isinstance(saved, Saved) and Path(saved.path).exists()
 
 
-async def test_a_deleted_socket_is_made_again_while_others_speak(tmp_path: Path) -> None:
+async def test_a_deleted_socket_is_made_again_while_other_clients_stay_connected(tmp_path: Path) -> None:
     async with node(tmp_path, "anna", discovery=False) as anna:
         first = await Client.connect(anna.home)
         socket_path.find(anna.home).unlink()

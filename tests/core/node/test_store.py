@@ -32,7 +32,7 @@ def test_a_listener_hears_each_event_with_the_state_after_it() -> None:
     assert OTHER in store.state.devices
 
 
-def test_what_a_listener_causes_is_reported_after_the_present_event() -> None:
+def test_events_that_a_listener_causes_follow_the_present_one() -> None:
     store = begun()
     heard: list[tuple[str, str]] = []
 
@@ -54,7 +54,7 @@ def test_what_a_listener_causes_is_reported_after_the_present_event() -> None:
     ]
 
 
-def test_what_comes_before_the_start_is_kept_until_then() -> None:
+def test_events_before_the_start_are_kept_until_then() -> None:
     store = Store()
     notice = ev.NoticeRaised(problem=Problem(code="early", what="Early."))
     heard: list[str] = []

@@ -66,7 +66,7 @@ async def paired(laptop: MakeNode) -> tuple[Node, Node]:
     return anna, ben
 
 
-async def test_a_pair_is_reported_only_once_it_is_kept(laptop: MakeNode) -> None:
+async def test_a_pairing_is_reported_only_once_it_is_stored(laptop: MakeNode) -> None:
     anna, ben = await laptop("anna", discovery=False), await laptop("ben", discovery=False)
     heard = Heard(anna)
     await pair(anna, ben)
@@ -86,7 +86,7 @@ async def test_once_a_laptop_is_linked_again_its_files_are_called_for_at_once(
     assert reached == [id_of(ben)]
 
 
-async def test_where_a_paired_laptop_was_reached_has_places_that_strangers_cannot_take(
+async def test_addresses_of_a_paired_laptop_have_places_that_strangers_cannot_take(
     laptop: MakeNode, tmp_path: Path
 ) -> None:
     anna, ben = await paired(laptop)
@@ -111,14 +111,14 @@ async def test_where_a_paired_laptop_was_reached_has_places_that_strangers_canno
     assert strangers.admit(here) is None
 
 
-async def test_who_is_not_seen_cannot_be_paired_without_an_address(laptop: MakeNode) -> None:
+async def test_a_device_that_is_not_seen_cannot_be_paired_without_an_address(laptop: MakeNode) -> None:
     anna = await laptop("anna", discovery=False)
     assert refusal(await anna.submit(Pair(device=GONE))) == "not-seen"
     assert refusal(await anna.submit(Pair())) == "not-seen"
     assert refusal(await anna.submit(Pair(address="not an address"))) == "bad-address"
 
 
-async def test_a_pair_that_cannot_be_kept_is_no_pair(
+async def test_a_pairing_that_cannot_be_stored_is_none(
     laptop: MakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def full(_: object) -> None:
@@ -166,7 +166,7 @@ async def test_a_forgotten_laptop_is_out_on_both_sides_and_can_be_paired_again(l
     await pair(ben, anna)
 
 
-async def test_a_pair_holds_over_a_restart(laptop: MakeNode) -> None:
+async def test_a_pairing_survives_a_restart(laptop: MakeNode) -> None:
     anna, ben = await paired(laptop)
     other = id_of(ben)
     assert await anna.submit(Rename(device=other, nickname="desk")) == Done()
@@ -195,7 +195,7 @@ async def test_readings_and_busyness_come_over_the_link(laptop: MakeNode) -> Non
     assert device.reading == reading(9.0) and device.busy
 
 
-async def test_a_seal_that_was_allowed_meanwhile_is_found_when_it_matters_and_told(
+async def test_a_seal_that_was_allowed_meanwhile_is_found_when_it_matters_and_announced(
     laptop: MakeNode, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """By the doctor, and by a run that would be refused without it; nobody restarts Tandem."""
@@ -237,7 +237,7 @@ def _seal(state: State, device: DeviceId) -> str | None:
     return None if versions is None else versions.seal
 
 
-async def test_other_messages_are_the_runs_business(
+async def test_other_messages_are_passed_to_the_runs(
     laptop: MakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben = await paired(laptop)
@@ -330,7 +330,7 @@ async def test_a_laptop_cannot_take_the_name_of_another(laptop: MakeNode) -> Non
     assert anna._neighbours._name_for(cleo.device, "Cleo") == "Cleo"
 
 
-async def test_where_a_laptop_was_met_is_remembered(laptop: MakeNode) -> None:
+async def test_the_address_of_a_laptop_is_remembered(laptop: MakeNode) -> None:
     anna, ben = await paired(laptop)
 
     def hints() -> tuple[str, ...]:

@@ -334,7 +334,7 @@ class LanNode:
         self.state = apply(self.state, event)
         self.events.append(event)
         if isinstance(event, ev.LinkUp | ev.LinkDown | ev.BusyChanged):
-            self.runs.returns.look()
+            self.runs.returns.on_news()
 
     def tell_busy(self, busy: bool) -> None:
         for other in self.lan.nodes.values() if self.lan.tells_busy else ():

@@ -64,7 +64,7 @@ def placed(**fields: Any) -> Plan:
         placed(index=10**12),
     ],
 )
-def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:
+def test_an_inconsistent_request_is_refused(plan: Plan) -> None:
     problem = why_unfit(BEN, ANNA, Prepare(plan=plan, manifest=MANIFEST))
     assert problem is not None
     assert problem.code == "broken-talk"
@@ -73,7 +73,7 @@ def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:
 @pytest.mark.parametrize(
     "run", ["", ".", "..", "/home/ben", "a/b", "a\\b", "history.db", "x" * 41, "r\n", "ö"]
 )
-def test_a_runs_id_that_is_no_plain_name_is_refused(run: str) -> None:
+def test_a_run_id_that_is_not_a_plain_name_is_refused(run: str) -> None:
     assert (
         why_unfit(BEN, ANNA, Prepare(plan=structs.replace(PLAN, run=RunId(run)), manifest=MANIFEST))
         is not None
@@ -115,14 +115,14 @@ def test_a_shared_run_by_tensorflows_collectives_is_refused_by_name(strategy: St
     )
 
 
-def test_a_good_request_is_taken() -> None:
+def test_a_good_request_is_accepted() -> None:
     assert why_unfit(BEN, ANNA, Prepare(plan=PLAN, manifest=MANIFEST)) is None
     assert why_unsafe(Prepare(plan=PLAN, manifest=MANIFEST)) is None
 
 
-def test_each_runs_id_is_taken_once_and_memory_is_bounded() -> None:
+def test_each_run_id_is_accepted_once_and_memory_is_bounded() -> None:
     heard = UsedRunIds(most=2)
-    assert [heard.take(RunId(run)) is None for run in ("a", "a", "b", "a", "c", "b", "a")] == [
+    assert [heard.claim(RunId(run)) is None for run in ("a", "a", "b", "a", "c", "b", "a")] == [
         True,
         False,
         True,
@@ -133,21 +133,21 @@ def test_each_runs_id_is_taken_once_and_memory_is_bounded() -> None:
     ]
 
 
-def test_who_asks_again_hears_the_first_refusal_again() -> None:
+def test_a_repeated_request_gets_the_first_refusal_again() -> None:
     heard, run, no = UsedRunIds(), RunId("a"), problems.refused_by_user()
-    assert heard.take(run) is None
-    again = heard.take(run)
+    assert heard.claim(run) is None
+    again = heard.claim(run)
     assert again is not None and again.code == "run-known"
     heard.refuse(run, no)
-    assert heard.take(run) == no
+    assert heard.claim(run) == no
     heard.refuse(RunId("b"), no)
-    assert heard.take(RunId("b")) is None, "what never came was not refused"
+    assert heard.claim(RunId("b")) is None, "what never came was not refused"
 
 
 @pytest.mark.parametrize(
     ("name", "size"), [("../now.bin", 1), ("train.py", 1), ("now.bin", -1), ("now.bin", 1 << 62)]
 )
-def test_a_checkpoint_that_is_none_is_refused_before_anybody_is_asked(name: str, size: int) -> None:
+def test_an_invalid_checkpoint_is_refused_before_anybody_is_asked(name: str, size: int) -> None:
     files = [ProjectFile(path=name, size=size, sha256="a" * 64)]
     files.append(ProjectFile(path="manifest.json", size=9, sha256="a" * 64))
     assert why_unsafe(Prepare(plan=PLAN, manifest=MANIFEST, checkpoint=manifest_of("", files))) is not None

@@ -131,11 +131,11 @@ def until_cleo_has_some(anna: Starter, ben: Laptop, cleo: Laptop) -> None:
 
 
 @pytest.mark.real
-async def test_the_thirds_files_come_from_the_second_as_they_come_there(tmp_path: Path) -> None:
+async def test_the_third_laptop_fetches_from_the_second_as_files_arrive_there(tmp_path: Path) -> None:
     async with chain(tmp_path) as (anna, ben, cleo):
         until_cleo_has_some(anna, ben, cleo)
         fetching = asyncio.ensure_future(cleo.fetches(ben.device))
-        ben.delivery.giving.to(cleo.device)
+        ben.delivery.forwarding.offer_to(cleo.device)
         await ben.fetches(anna.device)
         await fetching
         assert anna.sent == {ben.device: MANIFEST.total_bytes}, "and nothing to Cleo"
@@ -144,19 +144,19 @@ async def test_the_thirds_files_come_from_the_second_as_they_come_there(tmp_path
         again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
         await cleo.node.transfers.fetch(ben.device, again)
         assert content(again.finish()) == FILES
-        ben.delivery.giving.end()
-        ben.delivery.giving.to(cleo.device)
+        ben.delivery.forwarding.end()
+        ben.delivery.forwarding.offer_to(cleo.device)
         with pytest.raises(TandemError):
             late = Receipt(MANIFEST, tmp_path / "late", tmp_path / "place")
             await cleo.node.transfers.fetch(ben.device, late, silent_s=0.2)
 
 
 @pytest.mark.real
-async def test_what_a_member_that_went_away_has_not_given_comes_from_the_starter(tmp_path: Path) -> None:
+async def test_the_starter_sends_what_a_lost_member_has_not_forwarded(tmp_path: Path) -> None:
     async with chain(tmp_path) as (anna, ben, cleo):
         until_cleo_has_some(anna, ben, cleo)
         halves = asyncio.ensure_future(ben.fetches(anna.device))
-        ben.delivery.giving.to(cleo.device)
+        ben.delivery.forwarding.offer_to(cleo.device)
         fetching = asyncio.ensure_future(cleo.fetches(ben.device))
         assert await asyncio.to_thread(cleo.some.wait, LIMIT_S)
         cleo.node.transfers.ended(ben.device, GONE)
@@ -183,7 +183,7 @@ async def test_wrong_bytes_of_a_member_cost_time_and_nothing_else(
 
         assert ben.delivery._project is not None
         monkeypatch.setattr(ben.delivery._project, "given", lie)
-        ben.delivery.giving.to(cleo.device)
+        ben.delivery.forwarding.offer_to(cleo.device)
         await cleo.fetches(ben.device)
         large = len(FILES["data/large.bin"])
         if wrong == "beginning":
@@ -216,18 +216,18 @@ async def test_a_member_that_has_the_files_from_elsewhere_says_so_and_a_silent_o
         await ben.fetches(anna.device)
         has_all = Delivery(ben.context, Prepare(plan=ben.plan, manifest=MANIFEST))
         assert await ben.context.files.do(has_all.begin) == 0
-        has_all.giving.to(cleo.device)
+        has_all.forwarding.offer_to(cleo.device)
         asked = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
         with pytest.raises(TandemError) as refused:
             await cleo.node.transfers.fetch(ben.device, asked, silent_s=LIMIT_S)
         assert refused.value.code == NOT_OFFERED.code and not asked.received_bytes
-        has_all.giving.end()
+        has_all.forwarding.end()
         await cleo.fetches(ben.device)
         assert anna.sent[cleo.device] == MANIFEST.total_bytes
 
 
 @pytest.mark.real
-async def test_members_with_the_version_before_give_each_other_what_is_new(tmp_path: Path) -> None:
+async def test_members_with_the_previous_version_forward_what_is_new(tmp_path: Path) -> None:
     """Security invariant: nor any part of the version that it had."""
     common = FILES["data/large.bin"][: 9 * PIECE_BYTES]
     old = {**FILES, "data/large.bin": common + random.Random(1).randbytes(9)}
@@ -241,7 +241,7 @@ async def test_members_with_the_version_before_give_each_other_what_is_new(tmp_p
             await each.begins()
         until_cleo_has_some(anna, ben, cleo)
         fetching = asyncio.ensure_future(cleo.fetches(ben.device))
-        ben.delivery.giving.to(cleo.device)
+        ben.delivery.forwarding.offer_to(cleo.device)
         await ben.fetches(anna.device)
         await fetching
         new = len(FILES["data/large.bin"]) - len(common)

@@ -28,7 +28,7 @@ def no_crash(name: str, error: BaseException) -> None:
     raise AssertionError(name) from error
 
 
-async def test_what_one_sends_to_oneself_arrives_on_the_next_turn_and_in_order() -> None:
+async def test_messages_to_oneself_arrive_on_the_next_turn_and_in_order() -> None:
     heard: list[tuple[DeviceId, Message]] = []
     wire = Wire()
     links = Loopback(ANNA, wire.send, lambda device, message: heard.append((device, message)), no_crash)
@@ -39,7 +39,7 @@ async def test_what_one_sends_to_oneself_arrives_on_the_next_turn_and_in_order()
     assert not wire.sent
 
 
-async def test_what_is_for_others_takes_their_links() -> None:
+async def test_messages_to_others_take_their_links() -> None:
     wire = Wire()
     links = Loopback(ANNA, wire.send, lambda device, message: None, no_crash)
     assert links.send(BEN, FIRST)
@@ -47,7 +47,7 @@ async def test_what_is_for_others_takes_their_links() -> None:
     assert [device for device, _ in wire.sent] == [BEN, DeviceId("nobody")]
 
 
-async def test_a_message_that_breaks_whoever_hears_it_is_reported_and_the_next_one_comes() -> None:
+async def test_a_message_whose_receiver_fails_is_reported_and_the_next_one_arrives() -> None:
     heard: list[Message] = []
     crashes: list[tuple[str, str]] = []
 

@@ -79,7 +79,7 @@ async def end(lan: Lan) -> None:
     await lan.wait_until(lambda: all(node.over for node in both(lan)))
 
 
-async def test_data_that_is_nowhere_here_travels_and_stays(tmp_path: Path, spec: RunSpec) -> None:
+async def test_data_that_is_missing_here_is_sent_and_kept(tmp_path: Path, spec: RunSpec) -> None:
     async with Lan(tmp_path, level=WALLS) as lan:
         _, ben = both(lan)
         asked = await run(lan, spec)
@@ -299,7 +299,7 @@ def fetches(node: LanNode) -> list[Manifest]:
 
 
 @pytest.mark.parametrize("own", [False, True])
-async def test_who_goes_on_with_anothers_run_reads_its_data_where_it_is(
+async def test_a_laptop_that_goes_on_with_anothers_run_reads_its_data_where_it_is(
     tmp_path: Path, spec: RunSpec, own: bool
 ) -> None:
     async with Lan(tmp_path, level=WALLS) as lan:
@@ -355,7 +355,7 @@ LOADING = f"import keras\n{LOADS}keras.Sequential().fit(1)\n"
     ],
     ids=["nothing", "an empty folder", "another file", "parts", "a folder", "one of them", "both"],
 )
-async def test_what_keras_downloaded_here_is_what_the_others_scripts_read(
+async def test_others_scripts_read_what_keras_downloaded_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has: dict[str, bytes], comes: set[str], walled: bool
 ) -> None:
     """Another laptop's script looks below a home of its own, within walls or without. One variable stands for
@@ -390,7 +390,7 @@ async def test_what_keras_downloaded_here_is_what_the_others_scripts_read(
         await end(lan)
 
 
-async def test_none_is_sent_to_where_a_script_would_not_find_it(
+async def test_no_download_is_sent_where_a_script_would_not_find_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = tmp_path.resolve() / "home" / ".keras" / "datasets" / "mnist.npz"
@@ -401,9 +401,9 @@ async def test_none_is_sent_to_where_a_script_would_not_find_it(
     monkeypatch.setenv("HOME", str(tmp_path.resolve() / "home"))
     async with Lan(tmp_path) as lan:
         context = both(lan)[1].runs._context
-        assert context.has_from_keras(data.data) is None
+        assert context.find_keras_download(data.data) is None
         monkeypatch.setattr("sys.platform", "win32")
-        assert context.has_from_keras(data.data) == kept
+        assert context.find_keras_download(data.data) == kept
 
 
 def test_invariant_a_path_that_leads_elsewhere_is_no_download(tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_invariant_a_path_that_leads_elsewhere_is_no_download(tmp_path: Path) ->
     assert [each.data.kept_by_keras for each in found] == ["datasets/a.npz"]
 
 
-def test_invariant_what_keras_did_not_download_is_no_download_whatever_the_starter_says() -> None:
+def test_invariant_a_starter_cannot_pass_other_data_off_as_a_download_of_keras() -> None:
     """Walls leave a download on this laptop open, and nobody is asked about it."""
     listing = Listing(digest="a" * 64, size=3)
     for below, kept in (
@@ -450,7 +450,7 @@ async def test_a_folder_with_pickles_is_announced_as_such(tmp_path: Path, spec: 
         await end(lan)
 
 
-async def test_a_folder_without_is_not(tmp_path: Path, spec: RunSpec) -> None:
+async def test_a_folder_without_pickles_is_not(tmp_path: Path, spec: RunSpec) -> None:
     async with Lan(tmp_path) as lan:
         (data,) = (await run(lan, spec)).data
         assert not data.may_carry_code

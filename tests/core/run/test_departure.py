@@ -51,7 +51,7 @@ def run_now(node: LanNode) -> Run:
     return node.state.run
 
 
-async def test_who_left_comes_back_only_when_it_is_added(three: Lan, spec: RunSpec) -> None:
+async def test_a_laptop_that_left_comes_back_only_when_it_is_added(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     ben.runs.departure.leave(run)
@@ -87,7 +87,9 @@ async def test_the_starter_leaves_and_comes_back_with_the_next_that_the_user_add
     await finish(three, anna, ben, cleo)
 
 
-async def test_a_low_battery_leaves_once_and_says_its_charge(three: Lan, spec: RunSpec) -> None:
+async def test_a_low_battery_makes_the_laptop_leave_once_and_names_the_charge(
+    three: Lan, spec: RunSpec
+) -> None:
     anna, ben, cleo = nodes(three)
     await train(three, spec, anna, ben, cleo)
     for percent, below in ((None, 95), (14.0, 0), (15.0, 15)):
@@ -111,7 +113,7 @@ async def test_a_low_battery_that_cannot_leave_is_reported_once(three: Lan, spec
     await finish(three, anna)
 
 
-def test_what_cannot_go_on_says_so_plainly() -> None:
+def test_a_run_that_cannot_go_on_without_this_laptop_says_so() -> None:
     plan = plan_of((ANNA, BEN, CLEO))
     members = {member.device: MemberState() for member in plan.members}
     run = Run(plan=plan, phase=Training(), members=members)

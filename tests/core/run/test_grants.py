@@ -23,7 +23,7 @@ from tests.core.run.test_runs import both, wait_over
 PICTURES = Access(path="~/Pictures")
 
 
-async def test_what_a_user_allowed_is_open_to_the_trainer(
+async def test_folders_that_a_user_allowed_are_open_to_the_trainer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path.resolve() / "home"
@@ -45,7 +45,7 @@ async def test_what_a_user_allowed_is_open_to_the_trainer(
         await wait_over(lan)
 
 
-async def test_who_takes_no_part_is_asked_for_nothing(tmp_path: Path) -> None:
+async def test_a_laptop_that_takes_no_part_is_asked_for_nothing(tmp_path: Path) -> None:
     async with Lan(tmp_path, ("Anna", "Ben"), level=Level(7, True)) as lan:
         anna, ben = both(lan)
         spec = replace(project(tmp_path / "thesis"), solo=True, opens={ben.device: (PICTURES,)})
@@ -55,7 +55,7 @@ async def test_who_takes_no_part_is_asked_for_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("became_a_link", [True, False])
-async def test_invariant_who_stands_in_for_a_starter_opens_no_folder_that_became_a_link_since_the_yes(
+async def test_invariant_a_stand_in_opens_no_folder_that_became_a_link_since_the_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, became_a_link: bool
 ) -> None:
     """A script that may change a folder replaces one in it by a link, and its starter leaves."""

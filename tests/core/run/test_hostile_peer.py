@@ -115,7 +115,7 @@ async def test_a_runs_id_never_becomes_a_path(lan: Lan, mallory: Mallory, tmp_pa
     assert not ben.state.consents
 
 
-async def test_a_no_that_was_said_while_the_starter_was_away_is_reported_when_it_is_back(
+async def test_a_no_given_while_the_starter_was_away_is_reported_when_it_is_back(
     lan: Lan, mallory: Mallory
 ) -> None:
     ben = mallory.ben
@@ -179,7 +179,7 @@ async def test_within_walls_the_question_says_so_and_downloads_ask_again(
         assert (asked.network, asked.beyond) == ("downloads", ("network",))
 
 
-async def test_what_a_script_asks_to_open_is_asked_anew_and_kept_as_part_of_the_yes(
+async def test_folders_that_a_script_asks_to_open_are_asked_about_and_kept_as_part_of_the_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path.resolve() / "home"
@@ -279,7 +279,7 @@ async def ask_by_listing(
     return mallory.refusals()[0]
 
 
-async def test_a_list_of_files_that_comes_by_itself_is_looked_at_like_any_other(
+async def test_a_list_of_files_that_comes_as_a_file_is_checked_like_any_other(
     lan: Lan, mallory: Mallory
 ) -> None:
     of_another_script = replace(LONG, script="x" * 200 + "7")
@@ -313,7 +313,7 @@ async def test_a_list_of_files_that_never_comes_is_not_waited_for_once_the_run_i
     assert await mallory.ask_and_allow(HARMLESS), "and the next request is heard"
 
 
-async def test_a_list_of_files_that_never_comes_is_waited_for_for_a_while(
+async def test_a_list_of_files_that_never_comes_is_waited_for_only_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Lan(tmp_path, ("Ben", "Mallory"), limits=RunLimits(listing_s=0.05)) as lan:
@@ -344,7 +344,7 @@ async def test_a_laptop_that_asks_time_and_again_without_a_yes_has_to_pause(
     ben = mallory.ben
 
     async def asks() -> bool:
-        """Whether Ben's user is asked, who says no."""
+        """Whether Ben's user is asked; the answer is no."""
         heard = len(mallory.refusals())
         plan = mallory.prepare(HARMLESS)
         await lan.wait_until(lambda: bool(ben.state.consents) or len(mallory.refusals()) > heard)

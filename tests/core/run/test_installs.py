@@ -70,7 +70,7 @@ def ben(tmp_path: Path) -> Iterator[Side]:
     yield Side(tmp_path)
 
 
-def test_only_what_is_known_to_lack_is_asked_for(ben: Side) -> None:
+def test_only_packages_that_are_known_to_be_missing_are_asked_for(ben: Side) -> None:
     anna = ben
     with pytest.raises(TandemError, match="Nothing is known to be missing"):
         anna.installs.do(AskToInstall(device=BEN))
@@ -83,7 +83,7 @@ def test_only_what_is_known_to_lack_is_asked_for(ben: Side) -> None:
         anna.installs.do(AskToInstall(device=BEN))
 
 
-async def test_it_is_installed_after_the_users_yes_and_the_other_is_told(ben: Side) -> None:
+async def test_packages_are_installed_after_the_users_yes_and_the_other_laptop_is_told(ben: Side) -> None:
     ben.installs.on_asked(ANNA, InstallAsked(packages=PACKAGES))
     (asked,) = ben.notices
     assert (asked.code, asked.detail.split()) == (INSTALL_ASKED, [ANNA, *PACKAGES])
@@ -96,7 +96,7 @@ async def test_it_is_installed_after_the_users_yes_and_the_other_is_told(ben: Si
     assert ben.notices[-1].what == "rare-tables==1.0 and pandas are installed."
 
 
-async def test_a_no_is_heard_by_the_asker_at_once_and_ends_the_question(ben: Side) -> None:
+async def test_the_asking_laptop_learns_of_a_no_at_once_and_the_question_ends(ben: Side) -> None:
     ben.installs.on_asked(ANNA, InstallAsked(packages=PACKAGES))
     ben.installs.do(Install(device=ANNA, packages=PACKAGES, allowed=False))
     told = ben.sent[-1][1]
@@ -113,7 +113,7 @@ async def test_a_no_is_heard_by_the_asker_at_once_and_ends_the_question(ben: Sid
     )
 
 
-async def test_what_this_laptop_lacks_is_installed_here_and_nobody_else_is_told(ben: Side) -> None:
+async def test_packages_missing_here_are_installed_here_and_nobody_else_is_told(ben: Side) -> None:
     ben.context.me = BEN
     with pytest.raises(TandemError, match="Nothing is known to be missing on this laptop"):
         ben.installs.do(AskToInstall(device=BEN))
@@ -126,7 +126,7 @@ async def test_what_this_laptop_lacks_is_installed_here_and_nobody_else_is_told(
     assert not ben.sent
 
 
-async def test_the_yes_counts_once_and_for_what_was_shown_alone(ben: Side) -> None:
+async def test_a_yes_counts_once_and_only_for_what_was_shown(ben: Side) -> None:
     ben.installs.on_asked(ANNA, InstallAsked(packages=("pandas",)))
     ben.installs.on_asked(ANNA, InstallAsked(packages=("evil",)))
     for device, packages in ((ANNA, ("pandas",)), (BEN, ("evil",)), (ANNA, ())):
@@ -152,7 +152,7 @@ async def test_the_yes_counts_once_and_for_what_was_shown_alone(ben: Side) -> No
         *("https://evil/x.whl", "a;b", "a==1;b", "", "a\n--pre", "a>=1", "/tmp/x.whl", "a==", "x" * 101),
     ],
 )
-def test_what_is_no_name_is_never_shown_nor_installed(ben: Side, package: str) -> None:
+def test_anything_but_a_name_is_never_shown_nor_installed(ben: Side, package: str) -> None:
     ben.installs.on_asked(ANNA, InstallAsked(packages=("pandas", package)))
     ben.installs.on_asked(ANNA, InstallAsked(packages=()))
     ben.installs.on_asked(ANNA, InstallAsked(packages=("pandas",) * (MOST_PACKAGES + 1)))
@@ -161,7 +161,7 @@ def test_what_is_no_name_is_never_shown_nor_installed(ben: Side, package: str) -
         ben.installs.do(Install(device=ANNA, packages=("pandas", package)))
 
 
-async def test_a_failure_is_told_on_both_with_its_last_lines(tmp_path: Path) -> None:
+async def test_a_failure_is_reported_on_both_laptops_with_its_last_lines(tmp_path: Path) -> None:
     ben = Side(tmp_path, "import sys\nprint('looking')\nsys.exit('ERROR: No matching distribution found')")
     ben.installs.on_asked(ANNA, InstallAsked(packages=("pandas",)))
     ben.installs.do(Install(device=ANNA, packages=("pandas",)))
@@ -171,7 +171,7 @@ async def test_a_failure_is_told_on_both_with_its_last_lines(tmp_path: Path) -> 
     assert told.problem.detail.splitlines()[0] == "looking"
 
 
-def test_what_nobody_was_asked_for_is_not_told(ben: Side) -> None:
+def test_an_installation_that_nobody_asked_for_is_not_reported(ben: Side) -> None:
     anna = ben
     anna.installs.on_told(BEN, InstallTold(packages=("pandas",)))
     assert not anna.notices

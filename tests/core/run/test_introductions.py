@@ -130,7 +130,7 @@ def test_an_older_starter_pins_nobody() -> None:
         NodePin(certificate=CERTIFICATES["ben"], port=-1),
     ],
 )
-def test_invariant_nobody_is_introduced_in_another_ones_place(pin: NodePin) -> None:
+def test_invariant_nobody_is_introduced_in_anothers_place(pin: NodePin) -> None:
     assert Introductions(CLEO).planned(pinned(ALL, BEN, pin), TRUST).among(TRUST).keys() == {DORA}
 
 
@@ -172,7 +172,7 @@ def test_introductions_end_with_the_run_unless_it_goes_on_without_its_starter(
     assert cleo.ended(OTHER, phase) is cleo
 
 
-def test_they_last_as_long_as_somebody_stands_in(cleo: Introductions) -> None:
+def test_introductions_last_as_long_as_somebody_stands_in(cleo: Introductions) -> None:
     follows = plan_of(BEN, CLEO, DORA, run=NEXT, owner=OWNER)
     during = cleo.ended(FIRST, WENT_ON).planned(follows, TRUST)
     assert during.ends_in_s is None and during.among(TRUST).keys() == {BEN, DORA}
@@ -180,7 +180,7 @@ def test_they_last_as_long_as_somebody_stands_in(cleo: Introductions) -> None:
     assert not during.ended(NEXT, Stopped(by="ben", goes_on=True)).lost, "it hands the run back"
 
 
-def test_another_run_ends_them(cleo: Introductions) -> None:
+def test_another_run_ends_introductions(cleo: Introductions) -> None:
     assert cleo.planned(cleo.plan or ALL, TRUST) is cleo, "told again"
     assert not cleo.planned(plan_of(ANNA, CLEO, run=OTHER), TRUST).among(TRUST)
     assert not cleo.planned(plan_of(CLEO, run=OTHER), TRUST).among(TRUST), "one of this laptop's own"
@@ -218,12 +218,12 @@ def prepare(plan: Plan) -> ms.Prepare:
 
 
 def said(here: Introductions, run: RunId, device: DeviceId = BEN) -> set[type[ms.Message]]:
-    """Everything that this device may say here, about this run if it is about one."""
-    return {kind for kind in get_args(ms.Message) if here.letting(device, message_of(kind, run)) is not None}
+    """The kinds of messages that this device may send here; those about a run, about this one."""
+    return {kind for kind in get_args(ms.Message) if here.received(device, message_of(kind, run)) is not None}
 
 
 def asked(here: Introductions) -> Introductions:
-    after = here.letting(BEN, message_of(ms.Prepare, NEXT))
+    after = here.received(BEN, message_of(ms.Prepare, NEXT))
     assert after is not None
     return after
 
@@ -234,7 +234,7 @@ def test_every_message_is_either_allowed_or_refused() -> None:
 
 
 @pytest.mark.parametrize("run", [FIRST, OTHER])
-def test_while_the_starter_is_there_they_say_nothing_but_whether_they_are_busy(
+def test_while_the_starter_is_there_members_may_only_report_whether_they_are_busy(
     cleo: Introductions, run: RunId
 ) -> None:
     assert said(cleo, run) == {ms.BusyTold}
@@ -247,7 +247,7 @@ def test_a_lost_starters_members_ask_for_checkpoints_and_to_go_on(cleo: Introduc
     assert said(lost, OTHER) == {ms.BusyTold, ms.Prepare}
 
 
-def test_who_stands_in_says_what_a_starter_says_about_that_run_alone(cleo: Introductions) -> None:
+def test_a_stand_in_may_send_what_a_starter_sends_about_that_run_only(cleo: Introductions) -> None:
     during = asked(cleo.ended(FIRST, WENT_ON))
     assert said(during, NEXT) == {ms.BusyTold, ms.Prepare} | STARTERS
     during = during.planned(plan_of(BEN, CLEO, run=NEXT, owner=OWNER), TRUST)
@@ -256,14 +256,14 @@ def test_who_stands_in_says_what_a_starter_says_about_that_run_alone(cleo: Intro
     assert said(during, NEXT, DORA) == {ms.BusyTold}, "and nobody else does"
 
 
-def test_members_report_to_who_stands_in() -> None:
+def test_members_report_to_a_stand_in() -> None:
     ben = Introductions(BEN).planned(ALL, TRUST).ended(FIRST, Stopped(by="ben", goes_on=True))
     ben = ben.planned(plan_of(BEN, CLEO, run=NEXT, owner=OWNER), TRUST)
     assert said(ben, NEXT, CLEO) == {ms.BusyTold} | MEMBERS
     assert said(ben, OTHER, CLEO) == {ms.BusyTold}
 
 
-def test_who_was_not_introduced_says_nothing(cleo: Introductions) -> None:
+def test_a_laptop_that_was_not_introduced_may_send_nothing(cleo: Introductions) -> None:
     lost = cleo.ended(FIRST, WENT_ON)
     assert not said(lost, FIRST, DeviceId("e" * 64))
     assert not said(lost, FIRST, ANNA), "the starter is paired, and asks elsewhere"
@@ -282,9 +282,9 @@ def test_who_was_not_introduced_says_nothing(cleo: Introductions) -> None:
     ],
 )
 def test_invariant_nobody_is_invited_to_another_run(cleo: Introductions, plan: Plan) -> None:
-    assert cleo.ended(FIRST, WENT_ON).letting(BEN, prepare(plan)) is None
+    assert cleo.ended(FIRST, WENT_ON).received(BEN, prepare(plan)) is None
 
 
 def test_a_new_name_or_seal_is_not_accepted(cleo: Introductions) -> None:
-    assert cleo.letting(BEN, ms.BusyTold(busy=True, name="anna")) is None
-    assert cleo.letting(BEN, ms.BusyTold(busy=True, seal="namespace")) is None
+    assert cleo.received(BEN, ms.BusyTold(busy=True, name="anna")) is None
+    assert cleo.received(BEN, ms.BusyTold(busy=True, seal="namespace")) is None

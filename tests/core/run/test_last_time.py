@@ -71,7 +71,7 @@ def test_only_the_same_script_on_the_same_laptops_counts(past: Past) -> None:
     assert past.newest(plan_of(), source="/nowhere.py") is None
 
 
-def test_the_newest_counts_of_which_anything_is_known(past: Past) -> None:
+def test_the_newest_run_with_a_known_speed_counts(past: Past) -> None:
     past.ran(1, plan_of(), replace(SUMMARY, epochs=1))
     past.ran(2, plan_of(), replace(SUMMARY, epochs=2))
     past.ran(3, plan_of(), Summary())
@@ -87,7 +87,7 @@ def test_a_run_whose_plan_is_gone_and_a_broken_history_say_nothing(past: Past) -
     assert past.newest(plan_of()) is None
 
 
-def test_what_it_was_is_said_with_todays_names_and_shares() -> None:
+def test_the_last_speed_is_reported_with_todays_names_and_shares() -> None:
     made = with_last_time(PlanMade(plan=plan_of()), SUMMARY, plan_of())
     assert made.expectation == "Last time on these laptops: about 1.6× as fast as Anna's alone."
     assert (made.advice, made.last_shares) == (None, {ANNA: 40, BEN: 24})
@@ -97,7 +97,7 @@ def test_what_it_was_is_said_with_todays_names_and_shares() -> None:
     assert "as new Anna's alone" in with_last_time(PlanMade(plan=renamed), SUMMARY, plan_of()).expectation
 
 
-def test_what_the_run_to_be_does_already_is_not_proposed() -> None:
+def test_advice_that_the_planned_run_already_follows_is_left_out() -> None:
     slow = replace(SUMMARY, settled=Settled(step_s=0.3, wire_s=0.25, wire_bytes=9_000_000))
     made = PlanMade(plan=plan_of())
     advice = with_last_time(made, slow, plan_of()).advice

@@ -87,7 +87,7 @@ def is_whole(folder: Path) -> bool:
     return {path.name for path in folder.iterdir()} > RECORD
 
 
-def test_what_was_not_used_for_so_many_days_goes(
+def test_leftovers_not_used_for_so_many_days_are_removed(
     tmp_path: Path, store: ProjectStore, leftovers: Leftovers
 ) -> None:
     old, new = sent(store, tmp_path, "a = 1", days=31), sent(store, tmp_path, "a = 2", days=29)
@@ -98,7 +98,7 @@ def test_what_was_not_used_for_so_many_days_goes(
     assert leftovers.trim(30 * DAY_S, GB) == 0
 
 
-def test_the_oldest_beyond_the_size_go_first(
+def test_the_oldest_leftovers_beyond_the_size_are_removed_first(
     tmp_path: Path, store: ProjectStore, leftovers: Leftovers
 ) -> None:
     project = sent(store, tmp_path, "a = 1", days=4)
@@ -109,7 +109,7 @@ def test_the_oldest_beyond_the_size_go_first(
     assert [is_whole(run) for run in runs] == [False, True, True] and not store.has(project.digest)
 
 
-def test_what_versions_of_a_project_share_counts_once(
+def test_files_that_versions_of_a_project_share_count_once(
     tmp_path: Path, store: ProjectStore, leftovers: Leftovers
 ) -> None:
     """Each has 10 kB of its own, and the same 100 kB."""
@@ -174,14 +174,14 @@ def test_all_that_came_for_a_run_that_this_laptop_was_to_join_stays_even_in_part
     assert [part.exists() for part in parts] == [False, False, True]
 
 
-def test_what_is_newer_than_the_clock_goes_too_when_nothing_is_to_be_kept(
+def test_leftovers_newer_than_the_clock_are_removed_too_when_nothing_is_to_be_kept(
     tmp_path: Path, leftovers: Leftovers
 ) -> None:
     ran(tmp_path, FIRST, days=-1)
     assert leftovers.trim(0, 0) == BYTES
 
 
-def test_all_goes_when_nothing_is_to_be_kept_but_records_and_own_runs(
+def test_only_records_and_own_runs_stay_when_nothing_is_to_be_kept(
     tmp_path: Path, store: ProjectStore, leftovers: Leftovers
 ) -> None:
     project = sent(store, tmp_path, "a = 1")
@@ -238,7 +238,7 @@ def came_in_part(store: ProjectStore, tmp_path: Path, words: str, days: float = 
     return folder
 
 
-def test_projects_that_came_in_part_go_as_others_do(
+def test_partly_received_projects_are_removed_like_others(
     tmp_path: Path, store: ProjectStore, leftovers: Leftovers
 ) -> None:
     parts = [came_in_part(store, tmp_path, f"a = {days}", days) for days in (31, 4, 3, 2, 1)]
@@ -252,7 +252,7 @@ def test_projects_that_came_in_part_go_as_others_do(
     assert not parts[-1].exists()
 
 
-def test_a_run_that_is_deleted_meanwhile_is_no_harm(
+def test_a_run_that_is_deleted_meanwhile_does_no_harm(
     tmp_path: Path, leftovers: Leftovers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone, other = ran(tmp_path, FIRST), ran(tmp_path, SECOND)
@@ -299,7 +299,7 @@ def test_invariant_a_link_that_a_script_left_is_removed_and_not_what_it_leads_to
     assert (mine / "precious").stat().st_size == 1_000_000
 
 
-def test_a_report_that_is_being_written_is_no_harm(tmp_path: Path, leftovers: Leftovers) -> None:
+def test_a_report_that_is_being_written_does_no_harm(tmp_path: Path, leftovers: Leftovers) -> None:
     folder = ran(tmp_path, FIRST)
     part = folder / f".{run_folder.REPORT}.9f3a01bc.part"
     part.write_bytes(bytes(100))
@@ -314,7 +314,7 @@ def test_folders_that_are_no_runs_are_left_alone(tmp_path: Path, leftovers: Left
     assert (odd / run_folder.LOGS).is_dir()
 
 
-def test_what_cannot_be_removed_is_named(
+def test_leftovers_that_cannot_be_removed_are_named(
     tmp_path: Path, leftovers: Leftovers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = ran(tmp_path, FIRST)
@@ -324,7 +324,7 @@ def test_what_cannot_be_removed_is_named(
     assert refusal.value.code == "not-all-removed" and is_whole(folder)
 
 
-def test_working_copies_that_a_killed_tandem_left_go_but_for_a_chiefs(tmp_path: Path) -> None:
+def test_working_copies_that_a_killed_tandem_left_are_removed_except_a_chiefs(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     for run, task in (("1", "worker-0"), ("2", "worker-1"), ("2", "chief-0")):
         (runs / run / run_folder.TASKS / task / "work").mkdir(parents=True)
@@ -338,7 +338,7 @@ def test_working_copies_that_a_killed_tandem_left_go_but_for_a_chiefs(tmp_path: 
     assert (tmp_path / "mine").is_dir(), "a link is removed, and never what it leads to"
 
 
-def test_a_project_whose_list_was_not_written_goes_in_time(
+def test_a_project_whose_list_was_not_written_is_removed_in_time(
     tmp_path: Path, store: ProjectStore, leftovers: Leftovers
 ) -> None:
     orphan, newer = sent(store, tmp_path, "a = 1"), sent(store, tmp_path, "a = 2")

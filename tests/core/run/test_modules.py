@@ -69,7 +69,9 @@ def sides() -> Iterator[tuple[Side, Side]]:
     assert not anna.broke and not ben.broke
 
 
-async def test_what_another_laptop_lacks_is_named_with_its_own_command(sides: tuple[Side, Side]) -> None:
+async def test_modules_missing_on_another_laptop_are_named_with_its_own_command(
+    sides: tuple[Side, Side],
+) -> None:
     anna, ben = sides
     with pytest.raises(TandemError) as caught:
         await anna.modules.check(NEEDS, {BEN: "ben"}, here=False)
@@ -86,7 +88,7 @@ async def test_what_another_laptop_lacks_is_named_with_its_own_command(sides: tu
     assert isinstance(answer, ModulesTold) and set(answer.missing) == {"surely_nowhere", "perhaps_nowhere"}
 
 
-async def test_what_is_missing_here_as_well_is_said_once(sides: tuple[Side, Side]) -> None:
+async def test_modules_missing_here_as_well_are_named_once(sides: tuple[Side, Side]) -> None:
     with pytest.raises(TandemError) as caught:
         await sides[0].modules.check(NEEDS, {BEN: "ben"})
     assert caught.value.what.startswith("surely_nowhere is missing on ben (and here): ")
@@ -97,7 +99,7 @@ async def test_what_is_missing_here_as_well_is_said_once(sides: tuple[Side, Side
     assert sides[0].modules.installs.lacking == dict.fromkeys((BEN, ANNA), ("surely-nowhere",))
 
 
-async def test_what_may_not_be_imported_is_a_warning(sides: tuple[Side, Side]) -> None:
+async def test_modules_that_may_not_be_imported_are_a_warning(sides: tuple[Side, Side]) -> None:
     (warning,) = await sides[0].modules.check(UNSURE, {BEN: "ben"})
     assert warning.what == (
         "perhaps_nowhere is missing on ben (and here): the script imports perhaps_nowhere in a.py, line 9, "
@@ -105,7 +107,7 @@ async def test_what_may_not_be_imported_is_a_warning(sides: tuple[Side, Side]) -
     )
 
 
-async def test_what_everybody_has_is_not_spoken_of(sides: tuple[Side, Side]) -> None:
+async def test_modules_that_everybody_has_are_not_mentioned(sides: tuple[Side, Side]) -> None:
     anna, ben = sides
     found = Needs(surely=NEEDS.surely[1:])
     assert await anna.modules.check(found, {BEN: "ben"}) == ()
@@ -129,7 +131,7 @@ async def test_a_laptop_that_does_not_answer_keeps_nobody_waiting() -> None:
     [("os; rm",), ("../core",), ("",), ("a" * 101,), ("x",) * (MODULES_ASKED + 1)],
     ids=["shell", "path", "empty", "long", "many"],
 )
-async def test_a_question_that_is_none_is_not_answered(
+async def test_a_malformed_question_is_not_answered(
     modules: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     ben = Side(BEN)
@@ -157,14 +159,14 @@ def test_the_sentence_for_several_modules_and_laptops() -> None:
     )
     assert problem.fix == (
         f"On ben, install them with `{PIP} pandas==2.3.1 opencv-python-headless`. "
-        "mine lies in a folder of this laptop: put it beside the script, so that it travels, or install it "
-        "on fay as well. "
-        "Here, Tandem is the program that carries its own Python, to which nothing can be added: install "
-        "Tandem by pip or pipx instead, and pandas==2.3.1 with it."
+        "mine is in a folder of this laptop: put it beside the script, so that it is sent along, or install "
+        "it on fay as well. "
+        "Here, Tandem was installed as a program with its own Python, which cannot be extended: install "
+        "Tandem with pip or pipx instead, together with pandas==2.3.1."
     )
 
 
-def test_one_member_by_itself_is_told_what_is_missing_here() -> None:
+def test_a_single_member_learns_what_is_missing_here() -> None:
     check_here(UNSURE)
     with pytest.raises(TandemError, match="surely_nowhere is missing here: ") as caught:
         check_here(NEEDS)

@@ -46,14 +46,16 @@ def test_a_file_rewritten_with_the_same_size_counts(folder: Path) -> None:
     assert paths(before) == ["train.py"]
 
 
-def test_in_a_broad_folder_only_what_lies_right_in_it_is_looked_at(folder: Path) -> None:
+def test_only_the_top_level_of_a_broad_folder_is_compared(folder: Path) -> None:
     before = FolderSnapshot(folder, deep=False)
     (folder / "model.keras").write_text("new")
     (folder / "data" / "cache.npy").write_text("new")
     assert paths(before) == ["model.keras"]
 
 
-def test_an_endless_folder_is_looked_at_shallowly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_top_level_of_an_endless_folder_is_compared(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = list_files
 
     def endless(where: Path, **settings: object) -> object:
@@ -69,7 +71,7 @@ def test_an_endless_folder_is_looked_at_shallowly(folder: Path, monkeypatch: pyt
     assert paths(before) == ["model.keras"]
 
 
-def test_what_does_not_fit_stays_beside_the_script_and_is_named(folder: Path) -> None:
+def test_outputs_that_do_not_fit_stay_beside_the_script_and_are_named(folder: Path) -> None:
     before = FolderSnapshot(folder, deep=True, limit_bytes=10)
     (folder / "small.txt").write_text("new")
     (folder / "large.bin").write_text("x" * 50)
@@ -111,7 +113,7 @@ def test_invariant_a_link_that_a_script_left_is_no_model(tmp_path: Path) -> None
     assert (tmp_path / "key").read_text() == "secret"
 
 
-def test_where_nothing_was_trained_nothing_is_moved(tmp_path: Path) -> None:
+def test_without_trained_models_nothing_is_moved(tmp_path: Path) -> None:
     assert move_models(tmp_path / "kept", tmp_path) == ()
     assert saved_bytes(tmp_path / "kept") == 0
 
@@ -124,7 +126,7 @@ def test_a_saved_model_is_known_by_its_path() -> None:
     assert not is_model("trained/model.keras/../x")
 
 
-def test_what_is_not_brought_back_is_kept_where_it_was_written(tmp_path: Path) -> None:
+def test_outputs_that_are_not_brought_back_are_kept_where_they_were_written(tmp_path: Path) -> None:
     work = tmp_path / "work"
     (work / "deep").mkdir(parents=True)
     (work / "deep" / "large.bin").write_bytes(bytes(100))
@@ -139,7 +141,7 @@ def test_what_is_not_brought_back_is_kept_where_it_was_written(tmp_path: Path) -
     assert keep_left(find_outputs(work / "deep", manifest_of("", [])), work, tmp_path, "Ben") is None
 
 
-def test_invariant_through_a_link_that_a_script_left_nothing_is_taken_away(tmp_path: Path) -> None:
+def test_invariant_nothing_is_moved_through_a_link_that_a_script_left(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "thesis.pdf").write_bytes(bytes(100))
     work = tmp_path / "work"
@@ -153,7 +155,7 @@ def test_invariant_through_a_link_that_a_script_left_nothing_is_taken_away(tmp_p
     assert (tmp_path / "own" / "thesis.pdf").exists() and not (tmp_path / LEFT).exists()
 
 
-def test_invariant_a_folder_that_becomes_a_link_at_the_last_moment_leads_to_no_file_that_is_taken_away(
+def test_invariant_nothing_is_moved_through_a_folder_that_becomes_a_link_at_the_last_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a process of the script that survives it could do."""

@@ -54,7 +54,7 @@ def test_a_users_own_files_are_copied_while_they_are_the_same(runs: Path, tmp_pa
     assert ProjectStore(tmp_path / "others").receive(project, own=own).wanted
 
 
-def test_invariant_only_who_was_in_the_run_gets_what_it_sent_then(runs: Path, tmp_path: Path) -> None:
+def test_invariant_only_a_laptop_that_was_in_the_run_gets_its_files_again(runs: Path, tmp_path: Path) -> None:
     """Otherwise, anyone who knows a file's hash could have their script read that file."""
     hashes = tmp_path / "hashes"
     assert not own_files(runs, ANNA, plan_of((CLEO, ANNA), starter=CLEO), hashes)

@@ -28,7 +28,7 @@ OWN = "import tensorflow as tf\nstrategy = tf.distribute.experimental.ParameterS
 LOOP = "import tensorflow as tf\nwith tf.GradientTape() as tape:\n    pass\n"
 
 
-def test_what_of_the_data_cannot_travel_is_reported(tmp_path: Path) -> None:
+def test_data_that_cannot_travel_is_reported(tmp_path: Path) -> None:
     write(tmp_path, {"project/train.py": "print(1)", "photos/1.jpg": "1", "photos/12:30.jpg": "2"})
     photos = {"photos": str(tmp_path / "photos")}
     spec = RunSpec(script=str(tmp_path / "project" / "train.py"), data=photos)
@@ -36,7 +36,7 @@ def test_what_of_the_data_cannot_travel_is_reported(tmp_path: Path) -> None:
     assert any("The data photos is sent without 12:30.jpg" in warning for warning in warnings)
 
 
-def test_what_keras_downloaded_beyond_what_a_run_may_have_is_reported(
+def test_keras_downloads_beyond_a_runs_limit_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -53,7 +53,7 @@ def test_what_keras_downloaded_beyond_what_a_run_may_have_is_reported(
     )
 
 
-def test_what_travels_and_how_it_trains_is_read(tmp_path: Path) -> None:
+def test_a_scripts_files_and_strategy_are_read(tmp_path: Path) -> None:
     read = planning.read_project(project(tmp_path / "somewhere" / "digits"))
     assert read.strategy == "managed"
     assert read.manifest.script == "train.py"
@@ -61,7 +61,7 @@ def test_what_travels_and_how_it_trains_is_read(tmp_path: Path) -> None:
     assert read.warnings == ()
 
 
-def test_a_strategy_of_its_own_is_seen_and_the_user_can_overrule(tmp_path: Path) -> None:
+def test_a_scripts_own_strategy_is_recognised_and_the_user_can_overrule_it(tmp_path: Path) -> None:
     spec = project(tmp_path / "somewhere" / "own", OWN)
     read = planning.read_project(spec)
     assert (read.strategy, read.parameter_server) == ("own", True)
@@ -72,7 +72,7 @@ FITS = "import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\nmo
 BY_HAND = "import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\nstrategy.run(step)\n"
 
 
-def test_fit_in_a_mirrored_strategy_is_managed_and_a_loop_by_hand_shares_equally(tmp_path: Path) -> None:
+def test_fit_in_a_mirrored_strategy_is_managed_and_a_custom_loop_shares_equally(tmp_path: Path) -> None:
     fits, by_hand = (project(tmp_path / name, text) for name, text in (("fits", FITS), ("by_hand", BY_HAND)))
     read = planning.read_project(fits)
     assert (read.strategy, read.brings_strategy, read.mirrored_loop) == ("managed", True, False)
@@ -84,7 +84,7 @@ def test_fit_in_a_mirrored_strategy_is_managed_and_a_loop_by_hand_shares_equally
     assert not any("shares" in warning for warning in read.warnings)
     unequal = RunSpec(script=by_hand.script, shares={ANNA: 48, BEN: 16})
     last = planning.read_project(unequal).warnings[-1]
-    assert "equal parts of each batch: the shares that were asked for" in last
+    assert "equal parts of each batch: the requested shares" in last
 
 
 def test_on_one_laptop_alone_a_script_keeps_the_strategy_that_it_opens(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_on_one_laptop_alone_a_script_keeps_the_strategy_that_it_opens(tmp_path:
     assert strategy_of(RunSpec(script=spec.script, roles=two_cards)) == "managed", "two members"
 
 
-def test_nobody_becomes_chief_by_what_it_claims_of_its_hardware(tmp_path: Path) -> None:
+def test_no_laptop_becomes_chief_by_claims_about_its_hardware(tmp_path: Path) -> None:
     spec = project(tmp_path / "somewhere" / "digits")
     claimed = Device(device=BEN, name="Ben's", paired=True, linked=True, hardware=hardware(1024, gpus=64))
     links: Any = SimpleNamespace(peer_host=lambda _: "192.168.1.11", own_host=lambda _: "192.168.1.10")
@@ -141,7 +141,7 @@ def test_a_file_that_only_this_laptop_has_is_named_before_the_start(tmp_path: Pa
     assert [mistake.code for mistake in read.mistakes] == [ONLY_HERE]
 
 
-def test_a_syntax_error_is_a_sentence(tmp_path: Path) -> None:
+def test_a_syntax_error_is_reported_in_a_sentence(tmp_path: Path) -> None:
     spec = project(tmp_path / "somewhere" / "broken", "def (:\n")
     with pytest.raises(TandemError) as caught:
         planning.read_project(spec)
@@ -162,13 +162,13 @@ def chosen(state: State, *devices: DeviceId, solo: bool = False) -> tuple[Device
     return choose_devices(RunSpec(script="x", devices=devices, solo=solo), ANNA, state)
 
 
-def test_without_a_choice_every_fit_device_takes_part() -> None:
+def test_without_a_choice_every_available_device_takes_part() -> None:
     assert chosen(state()) == (ANNA, BEN, CLEO)
     assert chosen(state(busy=True)) == (ANNA, CLEO)
     assert chosen(state(), solo=True) == (ANNA,)
 
 
-def test_a_run_meant_for_several_never_becomes_one_alone_without_a_word() -> None:
+def test_a_run_meant_for_several_laptops_never_silently_becomes_a_run_alone() -> None:
     lonely = State(devices={BEN: Device(device=BEN, name="Ben's", paired=True)})
     with pytest.raises(TandemError) as caught:
         planning.check_company(RunSpec(script="x"), (ANNA,), lonely)
@@ -190,7 +190,7 @@ def test_a_run_meant_for_several_never_becomes_one_alone_without_a_word() -> Non
     ],
     ids=["absent", "busy", "unlike"],
 )
-def test_laptops_left_out_of_a_run_for_whoever_is_there_are_named(
+def test_absent_laptops_are_named_when_a_run_takes_everybody_present(
     fields: dict[str, object], words: str
 ) -> None:
     spec = RunSpec(script="x")
@@ -200,7 +200,7 @@ def test_laptops_left_out_of_a_run_for_whoever_is_there_are_named(
     assert planning.who_is_missing(RunSpec(script="x", devices=(CLEO,)), (ANNA, CLEO), state(**fields)) == ()
 
 
-def test_a_choice_is_taken_as_it_is_and_this_laptop_belongs_to_it() -> None:
+def test_chosen_devices_are_used_together_with_this_laptop() -> None:
     assert chosen(state(), CLEO) == (ANNA, CLEO)
     assert chosen(state(), CLEO, ANNA, CLEO) == (ANNA, CLEO)
 
@@ -232,7 +232,7 @@ def hosts(
     return choose_hosts(devices, ANNA, lambda d: peers.get(d, ""), lambda d: mine.get(d, ""), NAMES)
 
 
-def test_each_is_reached_as_its_link_reaches_it() -> None:
+def test_each_device_has_the_address_of_its_link() -> None:
     assert hosts((BEN, ANNA), {BEN: "10.0.0.2"}, {BEN: "10.0.0.1"}) == {BEN: "10.0.0.2", ANNA: "10.0.0.1"}
 
 
@@ -240,18 +240,18 @@ def test_nodes_on_one_machine_meet_over_loopback() -> None:
     assert set(hosts((ANNA, BEN), {BEN: "127.0.0.1"}, {BEN: "127.0.0.1"}).values()) == {"127.0.0.1"}
 
 
-def test_a_node_on_this_machine_is_no_localhost_to_a_third_laptop() -> None:
+def test_a_third_laptop_reaches_a_node_on_this_machine_by_the_machines_address() -> None:
     found = hosts(
         (ANNA, BEN, CLEO), {BEN: "127.0.0.1", CLEO: "10.0.0.3"}, {BEN: "127.0.0.1", CLEO: "10.0.0.1"}
     )
     assert found == {ANNA: "10.0.0.1", BEN: "10.0.0.1", CLEO: "10.0.0.3"}
 
 
-def test_a_starter_without_a_part_has_no_address_in_it() -> None:
+def test_a_starter_that_takes_no_part_needs_no_address() -> None:
     assert set(hosts((BEN, CLEO), {BEN: "10.0.0.2", CLEO: "10.0.0.3"}, {BEN: "10.0.0.1"})) == {BEN, CLEO}
 
 
-def test_a_link_that_went_away_is_named() -> None:
+def test_a_device_whose_link_is_gone_is_named() -> None:
     with pytest.raises(TandemError, match="Ben's is not connected"):
         hosts((ANNA, BEN), {}, {})
 
@@ -277,7 +277,7 @@ def test_differences_that_were_accepted_for_this_code_are_accepted_again(tmp_pat
         )
         return planning.make(spec, (ANNA,), read, ANNA, State(me=me), links)
 
-    with pytest.raises(TandemError, match="longer arguments") as failure:
+    with pytest.raises(TandemError, match="too many or too long") as failure:
         planned(replace(spec, arguments=("x" * 40_000,)))
     assert failure.value.code == "plan-too-large"
 
@@ -289,7 +289,7 @@ def test_differences_that_were_accepted_for_this_code_are_accepted_again(tmp_pat
     assert isinstance(looked, ScriptRead) and looked.code == code, "what a screen withdraws by"
 
 
-def test_the_code_is_another_after_a_change_of_python_alone() -> None:
+def test_only_a_change_of_python_changes_the_code() -> None:
     def code(**contents: str) -> str:
         files = [ProjectFile(path=n.replace("_", "."), size=1, sha256=s) for n, s in contents.items()]
         return code_digest(manifest_of("train.py", files))

@@ -76,7 +76,7 @@ def test_the_first_waiting_request_by_id_is_taken_in_any_order_of_arrival() -> N
         assert waiting.take() is None
 
 
-def test_a_request_that_was_given_up_is_not_taken_any_more() -> None:
+def test_a_request_that_was_given_up_is_no_longer_held() -> None:
     waiting = HeldRequest()
     given_up = ms.RunAbandoned(run=ANNAS.run, problem=WHY)
     waiting.hold(ANNA, ms.Prepare(plan=ANNAS, manifest=MANIFEST))
@@ -158,7 +158,7 @@ async def test_the_earlier_of_two_crossing_requests_counts(lan: Lan, spec: RunSp
     await lan.wait_until(lambda: winner.over and loser.over)
 
 
-async def test_the_one_who_lost_is_asked_like_anybody_else(lan: Lan, spec: RunSpec) -> None:
+async def test_the_starter_that_gave_way_is_asked_like_anybody_else(lan: Lan, spec: RunSpec) -> None:
     anna, ben = lan.nodes["Anna"], lan.nodes["Ben"]
     for node, other in ((anna, ben), (ben, anna)):
         node.ask_before_running(other)
@@ -191,7 +191,7 @@ async def test_train_pressed_while_another_laptop_asks_says_which_run_goes_first
     await lan.wait_until(lambda: anna.over and ben.over)
 
 
-async def test_a_run_of_ones_own_alone_gives_way_to_nobody(lan: Lan, spec: RunSpec) -> None:
+async def test_a_run_alone_gives_way_to_nobody(lan: Lan, spec: RunSpec) -> None:
     anna, ben = lan.nodes["Anna"], lan.nodes["Ben"]
     alone = replace(spec, solo=True)
     pressed = await asyncio.gather(press(ben, alone, 0), press(anna, spec, 0))

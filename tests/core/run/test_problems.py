@@ -13,7 +13,7 @@ from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 
 @pytest.mark.parametrize("reason", [reason for reason in get_args(ExitReason) if reason != "finished"])
-def test_every_end_has_words_and_a_mend_and_names_its_laptop(reason: ExitReason) -> None:
+def test_every_end_has_a_sentence_and_a_fix_and_names_its_laptop(reason: ExitReason) -> None:
     problem = problems.trainer_failed(plan_of(), BEN, "worker:0", Exit(reason=reason))
     assert problem.what.startswith("On Ben's: ")
     assert problem.fix
@@ -81,7 +81,7 @@ def test_every_failure_says_what_happened_and_what_to_do(problem: Problem, code:
         problems.model_unmoved("Ben", OSError("odd")),
     ],
 )
-def test_what_stays_on_another_laptop_is_said_to_go_one_day(problem: Problem) -> None:
+def test_outputs_that_stay_on_another_laptop_are_said_to_be_removed_one_day(problem: Problem) -> None:
     assert "Ben keeps it as long as its settings say (30 days by default)." in problem.fix
     assert Settings(name="Ben").keep_days == 30
 
@@ -103,11 +103,11 @@ def test_a_laptop_with_several_trainers_names_the_one_that_failed() -> None:
     assert what.startswith("On Ben's (worker:1): ")
 
 
-def test_a_stop_is_no_failure_that_has_to_be_mended() -> None:
+def test_a_stop_is_no_failure_that_needs_a_fix() -> None:
     assert problems.stopped_by("Ben") == Problem(code="stopped", what="The run was stopped on Ben.")
 
 
-def test_times_are_said_in_seconds_and_long_ones_in_minutes() -> None:
+def test_times_are_given_in_seconds_and_long_ones_in_minutes() -> None:
     assert "now terminated" in problems.slow_to_stop(["Ben"], 120.0, 1)
     assert "within 15 s; the training there is now killed" in problems.slow_to_stop(["Ben"], 15.0, 2)
     assert problems.ended_by_force(["Anna", "Ben"]).startswith("Anna and Ben did not say that")
@@ -125,9 +125,9 @@ def test_a_laptop_that_itself_slept_says_so_of_a_run_that_was_lost_by_that() -> 
 def test_over_tls_one_open_firewall_of_two_is_enough() -> None:
     never_met = problems.trainer_failed(plan_of(), BEN, "worker:0", Exit(reason="never-met"))
     for problem in (never_met, problems.not_started(["Ben"], [], 270.0)):
-        assert "20000–32000" in problem.fix and "over TLS one of two is enough" in problem.fix
+        assert "20000–32000" in problem.fix and "over TLS, one of two is enough" in problem.fix
 
 
-def test_arguments_that_a_script_refuses_are_no_single_laptops() -> None:
+def test_arguments_that_a_script_refuses_name_no_single_laptop() -> None:
     refused = Exit(reason="script-error", problem=Problem(code="script-arguments", what="error: --epoch 3"))
     assert problems.trainer_failed(plan_of(), BEN, "worker:0", refused) == refused.problem

@@ -52,7 +52,7 @@ async def test_a_run_that_ends_leaves_its_report_before_the_node_has_closed(tmp_
     await again.close()
 
 
-async def test_who_wants_a_report_waits_until_it_is_made(tmp_path: Path) -> None:
+async def test_waiting_for_a_report_lasts_until_it_is_written(tmp_path: Path) -> None:
     records = await opened(tmp_path, [])
     record_a_run(records)
     await records.reports_written()
@@ -140,7 +140,7 @@ async def test_the_run_that_is_resumed_at_present_is_not_deleted(tmp_path: Path)
     await records.close()
 
 
-async def test_what_the_laptops_are_is_kept_where_somebody_knows_it(tmp_path: Path) -> None:
+async def test_the_laptops_hardware_is_recorded_if_it_is_known(tmp_path: Path) -> None:
     records = await opened(tmp_path, [])
     here = sample(Me)
     ben = Device(device=BEN, name="Ben's", versions=here.versions)

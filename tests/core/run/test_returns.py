@@ -32,7 +32,7 @@ from tests.core.run.world import failing
 
 QUICK = RunLimits(look_s=0.05, idle_s=5.0, stand_in_s=5.0, load_ahead_s=1.0)
 SOON = dataclasses.replace(QUICK, idle_s=0.3, stand_in_s=0.3)
-"""For those who wait until this limit is over."""
+"""Short limits, for tests that wait until they are over."""
 STEP = Progress(at_s=1.0, epoch=0, epochs=9, step=40, batch=40, steps_in_epoch=100, steps_s=10.0)
 
 
@@ -116,12 +116,12 @@ def is_idle_for(node: LanNode, other: LanNode) -> bool:
 
 
 def has_looked(node: LanNode) -> bool:
-    """It has handled all news, and invited nobody."""
+    """Whether it has handled all news, and invited nobody."""
     return not tasks_that_look() and node.runs.returns.invitation is None
 
 
 def joined(node: LanNode) -> list[tuple[str, bool]]:
-    """Who received files to join a run, as this laptop was told; whether that goes on."""
+    """Which laptops received files to join a run, as reported here, and whether they still do."""
     names = {each.device: each.name for each in node.lan.nodes.values()}
     told = [event for event in node.events if isinstance(event, ev.JoinProgressed)]
     return list(dict.fromkeys((names[event.device], event.total > 0) for event in told))
@@ -188,7 +188,7 @@ async def test_the_run_stops_once_the_next_trainers_have_loaded(
             await loaded.wait()
             return True
 
-        monkeypatch.setattr(node.runs.warm, "loaded", load)
+        monkeypatch.setattr(node.runs.warm, "wait_loaded", load)
     run = await train(three, spec, anna, ben)
     heard = list[ms.Message]()
     monkeypatch.setattr(cleo.runs, "on_message", lambda device, message: heard.append(message))
@@ -205,7 +205,7 @@ async def test_the_run_stops_once_the_next_trainers_have_loaded(
     await stop(three, anna, ben)
 
 
-async def test_who_is_asked_again_to_load_before_it_has_answers_both_questions(
+async def test_a_laptop_that_is_asked_again_while_it_loads_answers_both_questions(
     three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben, _ = nodes(three)
@@ -215,7 +215,7 @@ async def test_who_is_asked_again_to_load_before_it_has_answers_both_questions(
         await loaded.wait()
         return True
 
-    monkeypatch.setattr(ben.runs.warm, "loaded", load)
+    monkeypatch.setattr(ben.runs.warm, "wait_loaded", load)
     await train(three, spec, anna, ben)
     monkeypatch.setattr(
         ben.runs.readiness._context.links, "send", lambda device, message: told.append(message)
@@ -242,9 +242,11 @@ async def test_each_laptop_loads_its_next_trainer_while_nobody_is_lost_if_enough
             loading.append(name)
             return True
 
-        monkeypatch.setattr(node.runs.warm, "loaded", load)
+        monkeypatch.setattr(node.runs.warm, "wait_loaded", load)
     run = await train(three, spec, anna, ben)
-    await three.wait_until(lambda: anna.runs._participant is not None and anna.runs._participant.state.kept)
+    await three.wait_until(
+        lambda: anna.runs._participant is not None and anna.runs._participant.state.has_checkpoint
+    )
     assert not is_worth(STEP, SPARE_S)
     anna.trainers[-1].say(Progressed(progress=replace(STEP, step=41, batch=41)))
     await three.wait_until(lambda: newest(anna) == 41)
@@ -258,7 +260,7 @@ async def test_each_laptop_loads_its_next_trainer_while_nobody_is_lost_if_enough
     await stop(three, anna, ben)
 
 
-async def test_who_trains_alone_loads_no_second_trainer(
+async def test_a_laptop_that_trains_alone_loads_no_second_trainer(
     three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, _, _ = nodes(three)
@@ -268,16 +270,20 @@ async def test_who_trains_alone_loads_no_second_trainer(
         loading.append(limit_s)
         return True
 
-    monkeypatch.setattr(anna.runs.warm, "loaded", load)
+    monkeypatch.setattr(anna.runs.warm, "wait_loaded", load)
     await train(three, replace(spec, solo=True), anna)
-    await three.wait_until(lambda: anna.runs._participant is not None and anna.runs._participant.state.kept)
+    await three.wait_until(
+        lambda: anna.runs._participant is not None and anna.runs._participant.state.has_checkpoint
+    )
     anna.trainers[-1].say(Progressed(progress=replace(STEP, step=41, batch=41, epochs=90)))
     await three.wait_until(lambda: newest(anna) == 41)
     assert not loading
     await stop(three, anna)
 
 
-async def test_a_training_that_goes_back_is_resumed_at_once_with_the_same(three: Lan, spec: RunSpec) -> None:
+async def test_a_training_that_goes_back_is_resumed_at_once_with_the_same_laptops(
+    three: Lan, spec: RunSpec
+) -> None:
     anna, ben, _ = nodes(three)
     run = await train(three, spec, anna, ben)
     why = Problem(code=GOES_BACK, what="The training goes back to step 40.")
@@ -314,7 +320,7 @@ async def test_a_laptop_whose_link_was_lost_is_asked_first_and_then_back(three: 
     await finish(three, anna, ben, cleo)
 
 
-async def test_who_was_to_be_asked_when_the_run_ended_is_not_asked_for_it(
+async def test_no_laptop_is_asked_to_join_a_run_that_has_ended(
     three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben, _ = nodes(three)
@@ -358,7 +364,7 @@ async def test_the_question_is_asked_while_the_others_train(three: Lan, spec: Ru
     await finish(three, anna, ben, cleo)
 
 
-async def test_who_says_no_stays_out_and_nobody_waits(three: Lan, spec: RunSpec) -> None:
+async def test_a_laptop_whose_user_says_no_stays_out_and_nobody_waits(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben)
     cleo.ask_before_running(anna)
@@ -377,7 +383,7 @@ async def test_who_says_no_stays_out_and_nobody_waits(three: Lan, spec: RunSpec)
 
 
 @pytest.mark.parametrize("says", [0, 1, 20])
-async def test_invariant_who_never_answers_keeps_no_other_from_coming_in(
+async def test_invariant_a_laptop_that_never_answers_keeps_no_other_from_joining(
     three: Lan, spec: RunSpec, says: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor one that keeps reporting that it receives files."""
@@ -454,7 +460,7 @@ async def test_a_run_without_checkpoints_is_left_alone_and_the_user_is_told_once
     assert isinstance(anna.phase, Finished)
 
 
-async def test_the_first_checkpoint_brings_back_who_waits_for_it(three: Lan, spec: RunSpec) -> None:
+async def test_the_first_checkpoint_brings_back_a_laptop_that_waits_for_it(three: Lan, spec: RunSpec) -> None:
     anna, ben, _ = nodes(three)
     run = await train(three, spec, anna, ben, checkpoint=False)
     ben.trainers[-1].end(failing("killed"))
@@ -485,7 +491,7 @@ async def test_no_timer_runs_while_nothing_happens(three: Lan, spec: RunSpec) ->
     await finish(three, anna, ben, cleo)
 
 
-async def test_who_was_away_for_too_long_is_back_once_its_trainer_has_ended(
+async def test_a_laptop_that_was_away_for_too_long_is_back_once_its_trainer_has_ended(
     three: Lan, spec: RunSpec
 ) -> None:
     anna, ben, cleo = nodes(three)
@@ -515,7 +521,7 @@ async def test_who_is_lost_again_stays_out_longer(three: Lan, spec: RunSpec) -> 
     await finish(three, anna, ben)
 
 
-async def test_invariant_who_comes_back_brings_no_state_of_its_own(three: Lan, spec: RunSpec) -> None:
+async def test_invariant_a_returning_laptop_brings_no_state_of_its_own(three: Lan, spec: RunSpec) -> None:
     """The others stopped at step 40; Ben claims to have done more."""
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
@@ -525,7 +531,7 @@ async def test_invariant_who_comes_back_brings_no_state_of_its_own(three: Lan, s
     await finish(three, anna, ben, cleo)
 
 
-async def test_invariant_who_has_the_run_stopped_and_does_not_come_stays_out_for_a_while(
+async def test_invariant_a_laptop_for_which_the_run_stopped_in_vain_stays_out_for_a_while(
     tmp_path: Path, spec: RunSpec
 ) -> None:
     """Otherwise a laptop that is always ready, and never joins, keeps the others from training."""
@@ -555,7 +561,7 @@ async def test_invariant_who_has_the_run_stopped_and_does_not_come_stays_out_for
 
 
 @pytest.mark.parametrize("limits", [SOON])
-async def test_where_the_laptop_is_lost_before_the_first_step_the_others_go_on_as_before(
+async def test_the_others_go_on_as_before_if_the_laptop_is_lost_before_the_first_step(
     three: Lan, spec: RunSpec
 ) -> None:
     anna, ben, cleo = nodes(three)
@@ -575,7 +581,7 @@ async def test_where_the_laptop_is_lost_before_the_first_step_the_others_go_on_a
     await finish(three, anna, cleo)
 
 
-async def test_stop_is_the_end_also_while_the_run_stops_to_go_on(three: Lan, spec: RunSpec) -> None:
+async def test_stop_ends_the_run_even_while_it_stops_to_go_on(three: Lan, spec: RunSpec) -> None:
     anna, ben, _ = nodes(three)
     await train(three, spec, anna, ben)
     anna.trainers[-1].stubborn = True
@@ -609,7 +615,7 @@ def test_a_run_is_stopped_only_where_more_is_left_than_a_start_takes() -> None:
     assert is_worth(replace(STEP, steps_in_epoch=None), 1e6), "nobody knows how much is left"
 
 
-def test_only_within_a_fit_a_checkpoint_is_of_use() -> None:
+def test_a_checkpoint_is_of_use_only_within_a_fit() -> None:
     assert is_in_fit(STEP) and is_in_fit(replace(STEP, batch=0)), "also in the first batch of an epoch"
     assert not is_in_fit(None)
     assert not is_in_fit(replace(STEP, epochs=0)), "train_on_batch"
@@ -657,7 +663,7 @@ async def test_after_a_crash_the_run_goes_on_by_itself_where_that_is_set(
         await finish(lan, anna, ben)
 
 
-async def test_after_a_crash_who_is_missing_comes_later(tmp_path: Path, spec: RunSpec) -> None:
+async def test_after_a_crash_missing_laptops_are_added_later(tmp_path: Path, spec: RunSpec) -> None:
     run = await crashed(tmp_path, spec)
     hasty = dataclasses.replace(QUICK, recover_s=0.05)
     async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), hasty, tells_busy=True) as lan:
@@ -676,7 +682,9 @@ async def test_after_a_crash_who_is_missing_comes_later(tmp_path: Path, spec: Ru
         await finish(lan, anna, ben)
 
 
-async def test_a_member_resumes_what_it_took_part_in_with_what_it_has(three: Lan, spec: RunSpec) -> None:
+async def test_a_member_resumes_a_run_that_it_took_part_in_with_the_files_that_it_has(
+    three: Lan, spec: RunSpec
+) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     three.lose(anna, ben, LOST)
@@ -792,7 +800,9 @@ async def test_invariant_a_yes_to_one_starter_is_none_to_another(three: Lan, spe
     await three.wait_until(lambda: cleo.over)
 
 
-async def test_reading_the_question_is_no_part_of_how_long_a_return_takes(three: Lan, spec: RunSpec) -> None:
+async def test_the_time_to_read_the_question_does_not_count_as_part_of_a_return(
+    three: Lan, spec: RunSpec
+) -> None:
     anna, ben, _ = nodes(three)
     ben.ask_before_running(anna)
     run = await anna.runs.start(replace(spec, devices=(ben.device,)))
@@ -804,7 +814,7 @@ async def test_reading_the_question_is_no_part_of_how_long_a_return_takes(three:
     await stop(three, anna, ben)
 
 
-async def test_what_a_laptop_says_of_files_before_it_wants_any_is_not_shown(
+async def test_a_laptops_reports_about_files_before_it_wants_any_are_not_shown(
     three: Lan, spec: RunSpec
 ) -> None:
     anna, ben, cleo = nodes(three)
@@ -816,7 +826,7 @@ async def test_what_a_laptop_says_of_files_before_it_wants_any_is_not_shown(
     await stop(three, anna, ben)
 
 
-async def test_who_began_a_run_of_its_own_meanwhile_is_invited_again_afterwards(
+async def test_a_laptop_that_began_its_own_run_meanwhile_is_invited_again_afterwards(
     three: Lan, spec: RunSpec
 ) -> None:
     anna, ben, cleo = nodes(three)

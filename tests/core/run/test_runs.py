@@ -172,7 +172,7 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     await lan.wait_until(lambda: not worker.work.exists())
 
 
-async def test_how_far_the_reading_of_its_files_is_is_reported_until_it_ended(
+async def test_progress_of_reading_files_is_reported_until_it_has_ended(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "ReadMeter", partial(ReadMeter, every_s=0))
@@ -271,7 +271,7 @@ async def test_no_leftovers_are_removed_while_tandem_closes(
     del lan.nodes["Anna"]
 
 
-async def test_projects_of_peers_that_nothing_is_to_be_kept_of_go_after_the_run(
+async def test_peers_projects_are_removed_after_the_run_if_nothing_is_to_be_kept(
     lan: Lan, spec: RunSpec
 ) -> None:
     _, ben = both(lan)
@@ -334,7 +334,7 @@ async def no_reports() -> int:
     return 0
 
 
-async def test_what_runs_of_others_left_is_cleared_once_none_is_under_way(lan: Lan, spec: RunSpec) -> None:
+async def test_leftovers_of_others_runs_are_cleared_once_none_is_under_way(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     await launch(lan, spec)
     with pytest.raises(TandemError) as refusal:
@@ -384,7 +384,7 @@ async def test_a_run_whose_only_partner_is_away_is_refused_unless_it_is_meant_al
     await lan.wait_until(lambda: anna.over)
 
 
-async def test_a_run_of_some_names_whom_it_goes_without(three: Lan, spec: RunSpec) -> None:
+async def test_a_run_of_some_laptops_names_the_missing_ones(three: Lan, spec: RunSpec) -> None:
     anna, cleo = three.nodes["Anna"], three.nodes["Cleo"]
     three.cut(anna, cleo)
     await anna.runs.start(spec)
@@ -394,16 +394,14 @@ async def test_a_run_of_some_names_whom_it_goes_without(three: Lan, spec: RunSpe
     await three.wait_until(lambda: anna.over)
 
 
-async def test_a_run_alone_has_no_shares_and_says_so_of_those_that_were_asked_for(
-    lan: Lan, spec: RunSpec
-) -> None:
+async def test_a_run_alone_ignores_requested_shares_and_says_so(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     shares = {anna.device: 48, ben.device: 16}
     await anna.runs.start(replace(spec, solo=True, shares=shares))
     assert anna.state.run is not None
     assert [member.share for member in anna.state.run.plan.members] == [1]
     logged = [event.lines.text for event in anna.events if isinstance(event, ev.MemberLogged)]
-    assert [text for text in logged if "the shares that were asked for are left out" in text]
+    assert [text for text in logged if "the requested shares are ignored" in text]
     await lan.wait_until(lambda: anna.runs_a_trainer)
     anna.trainers[0].end()
     await lan.wait_until(lambda: anna.over)
@@ -468,7 +466,7 @@ async def test_the_starters_own_script_is_held_to_what_the_others_were_asked_abo
     assert anna.trainers[-1].train.agreed == "", "nobody was asked"
 
 
-async def test_what_is_looked_at_before_the_yes_is_what_runs_after_it(lan: Lan, spec: RunSpec) -> None:
+async def test_the_files_shown_before_the_yes_are_the_ones_that_run(lan: Lan, spec: RunSpec) -> None:
     """The texts come with the question and are not stored; a later question reports the changes."""
     _, ben = both(lan)
     question = await ask(lan, spec)
@@ -632,7 +630,7 @@ async def test_after_the_link_to_the_chief_failed_in_training_the_other_one_lead
     assert (anna.home.runs / anna.state.run.plan.run / "outputs" / written.name).read_text() == "kept"
 
 
-async def test_since_when_a_laptop_is_away_is_right_after_this_one_slept(
+async def test_the_time_since_which_a_laptop_is_away_is_right_after_this_one_slept(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben = both(lan)
@@ -705,7 +703,7 @@ async def test_outputs_too_large_to_be_brought_back_stay_with_their_chief_that_l
     assert (kept / "outputs-left" / "features.npz").read_bytes() == b"features"
 
 
-async def test_what_was_trained_alone_before_an_error_is_kept(lan: Lan, spec: RunSpec) -> None:
+async def test_weights_trained_alone_before_an_error_are_saved(lan: Lan, spec: RunSpec) -> None:
     anna, _ = both(lan)
     await anna.runs.start(replace(spec, solo=True))
     await lan.wait_until(lambda: anna.trainers)
@@ -888,7 +886,7 @@ async def test_a_run_that_tandem_itself_breaks_ends_with_the_reason(
     assert not isinstance(ben.phase, Finished)
 
 
-async def test_a_run_that_is_over_leaves_no_alarm(lan: Lan, spec: RunSpec) -> None:
+async def test_a_run_that_is_over_leaves_no_timer(lan: Lan, spec: RunSpec) -> None:
     before = {due.number for due in lan.clock.waiting}
     await train(lan, spec)
     for node in lan.nodes.values():
@@ -912,7 +910,7 @@ async def test_a_full_disk_does_not_end_a_training(
     assert anna.notices == ben.notices == ["record-unwritten"]
 
 
-async def test_outputs_beside_the_script_that_fit_no_history_fail_no_run(
+async def test_outputs_beside_the_script_that_do_not_fit_into_the_history_fail_no_run(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, _ = both(lan)
@@ -981,7 +979,7 @@ async def test_a_script_that_changes_while_it_is_sent(lan: Lan, spec: RunSpec) -
 # --- by what members meet -----------------------------------------------------------------------
 
 
-async def test_members_over_tls_get_keys_of_this_run_and_nothing_of_them_is_kept_or_told(
+async def test_members_over_tls_get_keys_of_this_run_that_are_neither_stored_nor_sent(
     lan: Lan, spec: RunSpec, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

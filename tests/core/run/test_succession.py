@@ -122,7 +122,7 @@ async def test_the_other_goes_on_within_walls_and_hands_the_run_back(two: Lan, s
     assert (anna.home.runs / run / run_folder.SUMMARY).is_file(), "its half is kept"
 
 
-async def test_who_stands_in_loads_its_next_trainer_for_when_the_starter_is_there_again(
+async def test_a_stand_in_loads_its_next_trainer_for_the_starters_return(
     two: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben = two.nodes["Anna"], two.nodes["Ben"]
@@ -135,7 +135,7 @@ async def test_who_stands_in_loads_its_next_trainer_for_when_the_starter_is_ther
 
     two.lose(anna, ben, LOST)
     await goes_on(two, run, ben)
-    monkeypatch.setattr(ben.runs.warm, "loaded", load)
+    monkeypatch.setattr(ben.runs.warm, "wait_loaded", load)
     for step in (51, 52):
         ben.trainers[-1].say(Progressed(progress=replace(STEP, done=step, epochs=90)))
         await two.wait_until(lambda: step_of(ben) == step)  # noqa: B023
@@ -164,7 +164,7 @@ async def test_the_starter_keeps_its_state_if_it_is_as_far(two: Lan, spec: RunSp
     await finish(two, anna, ben)
 
 
-async def test_two_that_are_left_go_on_together_and_nobody_is_asked(three: Lan, spec: RunSpec) -> None:
+async def test_two_remaining_members_go_on_together_and_nobody_is_asked(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     cleo.ask_before_running(ben)
@@ -176,7 +176,7 @@ async def test_two_that_are_left_go_on_together_and_nobody_is_asked(three: Lan, 
 
 
 @pytest.mark.parametrize("limits", [SOON])
-async def test_who_is_cut_off_alone_does_not_go_on_beside_the_others(three: Lan, spec: RunSpec) -> None:
+async def test_a_member_cut_off_alone_does_not_go_on_beside_the_others(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     three.lose(anna, ben, LOST)
@@ -252,7 +252,7 @@ def timed(batch: int) -> Progressed:
     return Progressed(progress=replace(STEP, fit=1, epoch=1, batch=batch, done=batch, at_s=time.time()))
 
 
-async def test_the_starters_record_has_who_left_and_came_without_it(three: Lan, spec: RunSpec) -> None:
+async def test_the_starters_record_has_who_left_and_joined_without_it(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo, steps=timed(20).progress)
     anna.trainers[-1].say(timed(30))
@@ -335,7 +335,7 @@ async def test_a_starter_that_went_on_alone_takes_its_run_back_whoever_tells_it_
 
 @pytest.mark.parametrize("finished", [False, True], ids=["under way", "finished"])
 @pytest.mark.parametrize("crashed", [False, True], ids=["cut off", "crashed"])
-async def test_who_stands_in_hands_the_run_back_after_a_restart_too(
+async def test_a_stand_in_hands_the_run_back_after_a_restart_too(
     two: Lan, spec: RunSpec, finished: bool, crashed: bool
 ) -> None:
     anna, ben = two.nodes["Anna"], two.nodes["Ben"]
@@ -379,7 +379,7 @@ async def test_a_stand_in_that_crashed_goes_on_with_the_owners_arguments(two: La
     await finish(two, ben)
 
 
-async def test_steps_of_another_run_make_no_member_further(two: Lan, spec: RunSpec) -> None:
+async def test_steps_of_another_run_put_no_member_ahead(two: Lan, spec: RunSpec) -> None:
     anna, ben = two.nodes["Anna"], two.nodes["Ben"]
     run = await train(two, spec, anna, ben)
     two.lose(anna, ben, LOST)
@@ -401,9 +401,7 @@ async def test_steps_of_another_run_make_no_member_further(two: Lan, spec: RunSp
     await two.wait_until(lambda: anna.over)
 
 
-async def test_who_stands_in_for_a_stand_in_hands_the_run_back_to_its_owner(
-    three: Lan, spec: RunSpec
-) -> None:
+async def test_a_stand_in_for_a_stand_in_hands_the_run_back_to_its_owner(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     cut_off(three, anna, cleo, ben)
@@ -440,7 +438,7 @@ async def test_invariant_no_member_starts_a_run_here_by_claiming_to_have_gone_on
     assert all(isinstance(trainer, FakeTrainer) and trainer.over for trainer in anna.trainers)
 
 
-async def test_invariant_who_was_never_in_a_run_does_not_get_in_by_claiming_to_be_further(
+async def test_invariant_a_laptop_that_was_never_in_a_run_does_not_get_in_by_claiming_to_be_further(
     three: Lan, spec: RunSpec
 ) -> None:
     anna, ben, cleo = nodes(three)
@@ -452,7 +450,7 @@ async def test_invariant_who_was_never_in_a_run_does_not_get_in_by_claiming_to_b
 
 
 @pytest.mark.parametrize("claims", ["nothing else", "arguments", "a run that was stopped"])
-async def test_invariant_who_stands_in_for_a_starter_runs_nothing_else_without_a_question(
+async def test_invariant_a_stand_in_runs_nothing_else_without_a_question(
     three: Lan, spec: RunSpec, claims: str
 ) -> None:
     anna, ben, cleo = nodes(three)
@@ -517,7 +515,7 @@ async def test_members_that_never_paired_go_on_together_and_nobody_is_asked(
     await strangers.wait_until(lambda: not anna.runs.busy)
 
 
-async def test_nobody_comes_into_a_run_with_one_that_is_not_paired_until_its_starter_is_back(
+async def test_no_laptop_joins_a_run_with_an_unpaired_member_until_its_starter_is_back(
     strangers: Lan, spec: RunSpec
 ) -> None:
     anna, ben, cleo, dora = strangers.nodes.values()
@@ -536,7 +534,7 @@ async def test_nobody_comes_into_a_run_with_one_that_is_not_paired_until_its_sta
     await strangers.wait_until(lambda: not anna.runs.busy)
 
 
-async def test_invariant_who_is_not_paired_asks_no_user(strangers: Lan, spec: RunSpec) -> None:
+async def test_invariant_a_laptop_that_is_not_paired_asks_no_user(strangers: Lan, spec: RunSpec) -> None:
     anna, ben, cleo, _ = strangers.nodes.values()
     run = await train(strangers, spec, anna, ben, cleo)
     anna.runs.stop()
@@ -602,7 +600,7 @@ async def test_a_starter_that_trains_something_else_takes_its_run_back_afterward
 
 
 @pytest.mark.parametrize("how", ["stopped", "finished"])
-async def test_where_the_starter_has_ended_its_run_the_stand_in_says_that_it_is_stopped(
+async def test_the_stand_in_says_that_its_run_is_stopped_if_the_starter_has_ended_it(
     two: Lan, spec: RunSpec, how: str
 ) -> None:
     anna, ben = two.nodes["Anna"], two.nodes["Ben"]
@@ -620,9 +618,7 @@ async def test_where_the_starter_has_ended_its_run_the_stand_in_says_that_it_is_
     assert ben.runs.returns.continuation.next is None
 
 
-async def test_if_the_first_of_those_left_is_lost_as_well_the_next_one_goes_on(
-    three: Lan, spec: RunSpec
-) -> None:
+async def test_the_next_member_goes_on_if_the_first_is_lost_as_well(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     ben.trainers[-1].stubborn = True  # its step takes long
@@ -639,7 +635,7 @@ async def test_if_the_first_of_those_left_is_lost_as_well_the_next_one_goes_on(
     await three.wait_until(lambda: not (anna.runs.busy or cleo.runs.busy))
 
 
-async def test_who_is_not_asked_by_the_first_of_those_left_says_so(three: Lan, spec: RunSpec) -> None:
+async def test_a_member_that_the_first_does_not_ask_says_so(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     await train(three, spec, anna, ben, cleo)
     ben.trainers[-1].stubborn = True
@@ -648,7 +644,7 @@ async def test_who_is_not_asked_by_the_first_of_those_left_says_so(three: Lan, s
     ben.runs.returns.continuation.on_idle = lambda: None  # type: ignore[method-assign]
     three.clock.advance(QUICK.asked_s)
     (notice,) = (notice for notice in cleo.state.notices if notice.code == "not-gone-on")
-    assert "Ben was to go on with it, and did not ask this laptop." in notice.what
+    assert "Ben was to go on with it, but did not ask this laptop." in notice.what
     anna.runs.stop()
     await three.wait_until(lambda: not anna.runs.busy)
 
@@ -658,5 +654,5 @@ def taken_back(messages: list[ms.Message]) -> list[ms.TakenBack]:
 
 
 def claims(node: LanNode) -> dict[DeviceId, tuple[RunId, int]]:
-    """Who went on with its run while it was lost, and has no answer yet."""
+    """The laptops that went on with its run while it was lost, and have no answer yet."""
     return node.runs.returns._succession._claims

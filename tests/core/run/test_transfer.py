@@ -18,7 +18,7 @@ def test_the_rate_is_that_of_the_last_seconds() -> None:
     assert rate.at(20.0 + RATE_S, 6_800_000) < 100_000, "it stands still"
 
 
-def test_what_was_thrown_away_and_comes_again_is_no_negative_rate() -> None:
+def test_discarded_bytes_that_come_again_give_no_negative_rate() -> None:
     rate = ByteRate()
     rate.at(0.0, 1_000)
     assert rate.at(3.0, 10) == 0.0

@@ -44,7 +44,7 @@ def test_a_damaged_file_is_as_good_as_none_and_mends_itself(tmp_path: Path, odd:
     assert rates.get(ANNA) == 1e6
 
 
-def test_a_disk_that_refuses_costs_the_knowledge_alone(tmp_path: Path) -> None:
+def test_a_failing_disk_costs_only_the_record(tmp_path: Path) -> None:
     rates = TransferRates(tmp_path / "no such folder" / "rates.json")
     rates.put(ANNA, 1e6)
     assert rates.get(ANNA) == 0.0

@@ -164,7 +164,7 @@ def test_every_run_ends_once_and_with_all_its_trainers(
 
 @pytest.mark.complete
 @pytest.mark.timeout(3600)
-def test_so_does_every_run_of_a_hundred_thousand() -> None:
+def test_every_run_of_a_hundred_thousand_does_so() -> None:
     """In half of them the training is under way before anything else happens."""
     for seed in range(ORDERS):
         any_of = random.Random(seed)
@@ -177,7 +177,7 @@ def test_so_does_every_run_of_a_hundred_thousand() -> None:
             raise
 
 
-def test_who_stops_to_go_on_alone_has_a_limit_also_once_the_starter_has_ended_the_run() -> None:
+def test_a_member_that_stops_to_go_on_alone_has_a_limit_even_once_the_starter_has_ended_the_run() -> None:
     world = World(plan_of(project=MANIFEST.digest))
     world.start_training()
     world.cut_link(BEN)

@@ -1,4 +1,4 @@
-"""What a run's script wrote goes on with the training: to who joins, and back to its own folder."""
+"""Files that a run's script wrote follow the training: to laptops that join, and back to its own folder."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def adds(lan: Lan, run: RunId, joining: LanNode, *them: LanNode) -> RunId:
     return await goes_on_with(lan, run, *them, joining)
 
 
-async def test_who_joins_late_has_what_the_script_wrote_so_the_chief_may_be_lost_afterwards(
+async def test_a_laptop_that_joins_late_gets_what_the_script_wrote_so_the_chief_may_be_lost_afterwards(
     three: Lan, spec: RunSpec
 ) -> None:
     anna, ben, cleo = nodes(three)
@@ -126,7 +126,7 @@ async def test_a_laptop_that_stayed_gets_no_file_that_its_own_script_has_written
     await stop(three, anna, ben, cleo)
 
 
-def test_what_was_altered_since_is_not_taken_in_place_of_what_another_laptop_wrote(tmp_path: Path) -> None:
+def test_files_that_changed_since_are_not_used_in_place_of_what_another_laptop_wrote(tmp_path: Path) -> None:
     models = {f"{name}.keras": f"of this laptop: {name}".encode() for name in ("first", "second")}
     place = tmp_path / run_folder.WRITTEN
     write(place / "files", {name: text.decode() for name, text in models.items()})
@@ -144,7 +144,7 @@ def test_what_was_altered_since_is_not_taken_in_place_of_what_another_laptop_wro
     assert found() == set()
 
 
-def test_a_model_that_was_cut_off_does_not_go_on(tmp_path: Path) -> None:
+def test_a_model_that_was_cut_off_is_not_passed_on(tmp_path: Path) -> None:
     saved = io.BytesIO()
     with zipfile.ZipFile(saved, "w") as archive:
         archive.writestr("model.weights.h5", b"w" * 1000)
@@ -164,7 +164,7 @@ def test_a_model_that_was_cut_off_does_not_go_on(tmp_path: Path) -> None:
         assert found is not None and [file.path for file in found.files.files] == ["best.keras"]
 
 
-async def test_what_was_written_without_the_starter_is_beside_its_script_once_it_is_back(
+async def test_files_written_without_the_starter_are_beside_its_script_once_it_is_back(
     three: Lan, spec: RunSpec
 ) -> None:
     anna, ben, _ = nodes(three)
@@ -196,7 +196,7 @@ async def test_what_was_written_without_the_starter_is_beside_its_script_once_it
     await stop(three, anna, ben)
 
 
-async def test_a_laptop_with_a_tandem_that_knows_none_of_this_trains_as_before(
+async def test_a_laptop_with_an_older_tandem_trains_as_before(
     three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben, cleo = nodes(three)
@@ -224,7 +224,7 @@ def changed(node: LanNode, monkeypatch: pytest.MonkeyPatch, files: Manifest | No
 @pytest.mark.parametrize(
     "path", ["more.py", "train.py", ".vscode/a.csv", "a.so", "Train.PY", "data.csv", "model.pkl"]
 )
-async def test_invariant_no_code_comes_as_something_that_the_script_wrote(
+async def test_invariant_no_code_comes_as_a_file_that_the_script_wrote(
     three: Lan, spec: RunSpec, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben, cleo = nodes(three)
@@ -245,7 +245,7 @@ def brought(folder: Path, files: dict[str, bytes | str]) -> WrittenFiles:
     return WrittenFiles(folder, manifest_for(content(folder), ""))
 
 
-def test_invariant_beside_the_users_script_only_what_it_wrote_is_replaced(tmp_path: Path) -> None:
+def test_invariant_only_what_the_script_wrote_is_replaced_beside_it(tmp_path: Path) -> None:
     project = write(tmp_path / "own", {"train.py": "import keras", "data.csv": "mine", "log.csv": "1"})
     (tmp_path / "elsewhere").mkdir()
     (project / "linked").symlink_to(tmp_path / "elsewhere")
@@ -273,7 +273,7 @@ def test_invariant_beside_the_users_script_only_what_it_wrote_is_replaced(tmp_pa
     assert not content(tmp_path / "elsewhere")
 
 
-def test_what_is_replaced_is_kept_on_another_disk_as_well(
+def test_replaced_files_are_kept_even_on_another_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def link(source: Path, target: Path, **kinds: object) -> None:
@@ -294,7 +294,7 @@ def test_no_model_comes_to_a_script_that_vanished(tmp_path: Path) -> None:
     assert left.path == "best.keras" and sorted(content(work)) == ["log.csv", "other.py"]
 
 
-async def test_what_was_brought_goes_even_if_a_working_copy_has_to_stay(
+async def test_files_that_were_brought_are_removed_even_if_a_working_copy_has_to_stay(
     three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben, cleo = nodes(three)
@@ -347,7 +347,7 @@ def test_invariant_no_code_travels_under_a_name_that_begins_like_tensorboards(en
     assert not may_travel(f"events.out.tfevents.{end}")
 
 
-def test_invariant_of_the_users_own_folder_only_new_logs_and_models_travel(tmp_path: Path) -> None:
+def test_invariant_only_new_logs_and_models_travel_from_the_users_own_folder(tmp_path: Path) -> None:
     folder, run = write(tmp_path / "own", {"train.py": "import keras", "old.csv": "1"}), tmp_path / "run"
     run.mkdir()
     write(folder, {".tandemignore": "private\n"})

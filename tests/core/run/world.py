@@ -148,7 +148,7 @@ class World:
                     side.waits[wait] = seconds
                 case CancelTimer(wait):
                     del side.waits[wait]
-                case pa.LookAtTrainers():
+                case pa.CheckTrainers():
                     side.looked += 1
                 case pa.Leave(taken):
                     side.outputs_taken = taken
@@ -161,7 +161,7 @@ class World:
         if isinstance(message, ms.Prepare):
             assert side.known is None, "it is said once"
             side.known = pa.Participation(device, message.plan, message, "Anna's")
-            self.tell_member(device, pa.Asked(allowed=self.allowed))
+            self.tell_member(device, pa.Checked(allowed=self.allowed))
         elif side.known is not None:
             self.tell_member(device, From(self.me, message))
 
@@ -233,7 +233,7 @@ class World:
             self.tell_member(device, LinkLost(self.me, why))
 
     def trainer_says(self, device: DeviceId, task: str, report: trainer_messages.Report) -> None:
-        self.tell_member(device, pa.TrainerSaid(task, report))
+        self.tell_member(device, pa.TrainerReported(task, report))
 
     def trainer_ends(self, device: DeviceId, task: str, end: Exit) -> None:
         del self.members[device].trainers[task]

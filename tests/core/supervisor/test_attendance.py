@@ -1,4 +1,4 @@
-"""The run thread with a trainer that is no process: what it forwards, orders, ends and closes."""
+"""The run thread with a fake trainer: what it forwards, orders, ends and closes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_a_booted_trainer_gets_its_order_and_its_reports_are_passed_on(run
     assert child.reaped and child.signals == [signal.SIGKILL], "what is left of its group goes"
 
 
-async def test_a_warm_one_is_told_first_what_another_is_started_with(
+async def test_a_warm_trainer_is_first_told_what_others_are_started_with(
     run: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_TOKEN", "secret")
@@ -92,7 +92,7 @@ async def test_a_warm_one_is_told_first_what_another_is_started_with(
         await trainer.exit()
 
 
-async def test_what_is_printed_before_the_order_is_for_the_log_alone(run: Make) -> None:
+async def test_output_before_the_order_goes_to_the_log_only(run: Make) -> None:
     child, trainer = run()
     child.write(b"loading\n")
     child.write(b"chatter\n", stderr=True)
@@ -223,7 +223,7 @@ async def test_a_trainer_that_takes_no_hint_is_asked_terminated_and_killed(run: 
     assert child.signals == [signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]
 
 
-async def test_a_trainer_that_does_not_leave_after_its_last_word_is_killed_and_believed(run: Make) -> None:
+async def test_a_trainer_that_does_not_end_after_its_last_report_is_killed_and_believed(run: Make) -> None:
     child, trainer = run(limits=AT_ONCE)
     child.say(BOOTED, ENDED)
     assert (await trainer.exit()).reason == "finished"
@@ -258,7 +258,7 @@ async def test_an_order_longer_than_the_pipe_goes_out_in_pieces(run: Make) -> No
         (-11, "killed", "crashed"),
     ],
 )
-async def test_an_end_without_a_word_is_explained_with_the_last_lines(
+async def test_an_end_without_a_report_is_explained_with_the_last_lines(
     run: Make, status: int, reason: str, code: str
 ) -> None:
     child, trainer = run()
@@ -271,7 +271,7 @@ async def test_an_end_without_a_word_is_explained_with_the_last_lines(
     assert end.problem.detail.splitlines() == [f"line {number}" for number in range(60, 100)]
 
 
-async def test_somebody_who_holds_the_pipes_open_is_not_waited_for(run: Make) -> None:
+async def test_a_process_that_holds_the_pipes_open_is_not_waited_for(run: Make) -> None:
     child, trainer = run(limits=replace(GENEROUS, drain_s=0.05))
     await ready(child, trainer)
     child.write(b"last words\n")
@@ -283,7 +283,7 @@ async def test_somebody_who_holds_the_pipes_open_is_not_waited_for(run: Make) ->
         os.close(fd)
 
 
-async def test_peers_that_do_not_come_are_probed(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_peers_that_do_not_connect_are_probed(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     probed: list[tuple[dict[str, str], float]] = []
 
     def probe(peers: dict[str, str], limit_s: float) -> dict[str, str]:
@@ -375,7 +375,7 @@ async def test_a_trainer_kept_ready_is_given_away_once(started: list[FakeChild])
         close(child)
 
 
-async def test_one_that_died_while_it_waited_is_closed_and_made_anew(started: list[FakeChild]) -> None:
+async def test_a_warm_trainer_that_died_while_it_waited_is_replaced(started: list[FakeChild]) -> None:
     warm = WarmTrainer()
     await warm.make_ready()
     started[0].die(1)
@@ -387,7 +387,7 @@ async def test_one_that_died_while_it_waited_is_closed_and_made_anew(started: li
     close(started[2])
 
 
-async def test_it_ends_where_it_is_not_wanted_any_more(started: list[FakeChild]) -> None:
+async def test_a_warm_trainer_ends_when_it_is_no_longer_wanted(started: list[FakeChild]) -> None:
     warm = WarmTrainer()
     await warm.end()
     await warm.make_ready()
@@ -420,7 +420,7 @@ def free_bytes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 @pytest.mark.usefixtures("free_bytes")
-async def test_one_for_a_run_in_preparation_is_given_to_it_and_no_other_follows(
+async def test_a_trainer_for_a_run_in_preparation_is_given_to_it_and_no_other_follows(
     started: list[FakeChild],
 ) -> None:
     warm = WarmTrainer()
@@ -436,7 +436,7 @@ async def test_one_for_a_run_in_preparation_is_given_to_it_and_no_other_follows(
 
 @pytest.mark.usefixtures("free_bytes")
 @pytest.mark.parametrize("why", ["time", "memory"])
-async def test_one_for_a_run_that_never_came_ends(started: list[FakeChild], why: str) -> None:
+async def test_a_trainer_for_a_run_that_never_came_ends(started: list[FakeChild], why: str) -> None:
     warm = WarmTrainer()
     warm.foresee()
     await warm._background.wait_idle()
@@ -454,7 +454,9 @@ async def test_one_for_a_run_that_never_came_ends(started: list[FakeChild], why:
 
 
 @pytest.mark.usefixtures("free_bytes")
-async def test_during_a_run_one_waits_until_it_is_over_or_memory_is_short(started: list[FakeChild]) -> None:
+async def test_during_a_run_a_warm_trainer_waits_until_the_run_is_over_or_memory_is_short(
+    started: list[FakeChild],
+) -> None:
     runs = ["the present one"]
     warm = WarmTrainer(is_in_a_run=lambda: bool(runs))
     warm.foresee()
@@ -487,7 +489,7 @@ async def test_without_memory_to_spare_and_after_the_end_none_is_started(
 
 
 @pytest.mark.usefixtures("free_bytes")
-async def test_one_that_is_always_kept_outlasts_a_run_that_never_came(
+async def test_a_trainer_that_is_always_kept_outlasts_a_run_that_never_came(
     started: list[FakeChild], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warm = WarmTrainer()

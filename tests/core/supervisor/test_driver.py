@@ -60,7 +60,7 @@ async def test_a_trainer_that_says_how_it_ended_is_believed(run: Make) -> None:
     assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
 
 
-async def test_bytes_that_are_no_text_and_escapes_are_made_plain(run: Make) -> None:
+async def test_invalid_text_and_escapes_are_made_plain(run: Make) -> None:
     trainer = run(f"import os; os.write(2, b'\\x1b[2J\\xff\\x1b]0;title\\x07 a\\rb\\n'); {FINISH}")
     await trainer.exit()
     assert trainer.text("stderr") == "b"
@@ -124,7 +124,7 @@ async def test_a_trainers_temporary_files_end_with_it(run: Make, tmp_path: Path,
     assert not place.exists()
 
 
-async def test_a_boot_that_breaks_is_said_with_what_was_printed(
+async def test_a_boot_that_breaks_is_reported_with_its_output(
     run: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spawn, "command", lambda: [sys.executable, "-c", "raise ImportError('no libfoo')"])
@@ -146,7 +146,7 @@ async def test_a_grandchild_that_holds_the_pipes_does_not_hold_the_end(run: Make
         psutil.Process(int(trainer.of(trainer_messages.Said)[0].words)).kill()
 
 
-async def test_memory_that_ran_out_is_told_by_the_kernels_count(
+async def test_the_kernels_count_shows_that_memory_ran_out(
     run: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = iter([MemoryKills(group=4, machine=7), MemoryKills(group=5, machine=8)])
@@ -164,7 +164,7 @@ async def test_the_trainers_environment_is_its_own(run: Make, monkeypatch: pytes
     assert trainer.text().startswith("[None, '0', 'tensorflow', ")
 
 
-def test_a_trainer_steps_back_behind_what_a_person_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trainer_runs_at_a_lower_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spawn, "command", lambda: [sys.executable, "-c", "import time; time.sleep(60)"])
     child = spawn.spawn()
     try:

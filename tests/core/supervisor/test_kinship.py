@@ -40,7 +40,7 @@ def process(code: str) -> Iterator[int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no process can be marked for good elsewhere")
 @pytest.mark.parametrize("enter", ["", "from core.trainer.sealed import namespace; namespace.enter()"])
-def test_who_leaves_a_trainers_session_and_parents_is_known_all_the_same(enter: str) -> None:
+def test_a_process_that_leaves_a_trainers_session_and_parents_is_recognised_all_the_same(enter: str) -> None:
     if enter and seals.find() != "namespace":
         pytest.skip("this system forbids namespaces")
     with process(LEAVES.format(enter=enter)) as pid:
@@ -55,7 +55,7 @@ def test_other_processes_of_this_user_are_no_trainers() -> None:
     assert not kinship.is_of_a_trainer(os.getpid())
 
 
-def test_without_a_mark_a_trainers_children_are_known_while_it_runs() -> None:
+def test_without_a_mark_a_trainers_children_are_recognised_while_it_runs() -> None:
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', 'import os, sys; {STAYS}'])"
     with subprocess.Popen(
         [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -14,7 +14,7 @@ from core.vocabulary.limits import LOAD_MOST_S, LOAD_S
 from core.vocabulary.trainer_messages import Train
 
 
-def test_a_laptop_of_which_nothing_is_known_has_the_usual_limit(tmp_path: Path) -> None:
+def test_a_laptop_without_known_times_has_the_usual_limit(tmp_path: Path) -> None:
     assert LoadingTimes(tmp_path / "loading.json").limit_s() == LOAD_S == 120.0
 
 
@@ -51,7 +51,7 @@ def test_a_damaged_record_is_as_good_as_none_and_mends_itself(tmp_path: Path, od
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_disk_that_refuses_costs_the_knowledge_alone(tmp_path: Path) -> None:
+def test_a_failing_disk_costs_only_the_record(tmp_path: Path) -> None:
     times = LoadingTimes(tmp_path / "no such folder" / "loading.json")
     times.add(100.0)
     assert times.limit_s() == LOAD_S

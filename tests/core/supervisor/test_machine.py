@@ -175,14 +175,14 @@ def test_a_script_that_refuses_its_arguments_is_quoted(line: str) -> None:
     assert "argument" in exit.problem.fix and "sys.exit" not in str(exit.problem)
 
 
-def test_a_script_that_ends_itself_is_quoted_with_the_last_that_it_wrote() -> None:
+def test_a_script_that_ends_itself_is_quoted_with_its_last_output() -> None:
     exit = problems.with_tail(left_with(3), "Reading data.csv\nno such column: price\n")
     assert exit.problem is not None
     assert exit.problem.fix == "Its last output: no such column: price"
     assert problems.with_tail(left_with(3), "").problem == left_with(3).problem
 
 
-def test_what_tensorflow_logs_is_no_reason_why_a_script_left() -> None:
+def test_tensorflows_log_is_no_reason_why_a_script_ended() -> None:
     noise = "E0000 00:00:1795719463.914767    8468 cuda_platform.cc:52] failed call to cuInit: INTERNAL"
     ours = "Reading data.csv\nno such column: price"
     exit = problems.with_tail(left_with(3), f"{noise}\n{ours}\n")
@@ -204,7 +204,7 @@ def test_force_grows_while_the_ladder_is_climbed() -> None:
 
 
 @pytest.mark.parametrize("force", [0, 1])
-def test_stop_while_loading_or_meeting_kills_at_once_for_nobody_reads_orders_then(force: Force) -> None:
+def test_stop_while_loading_or_meeting_kills_at_once_since_no_orders_are_read_then(force: Force) -> None:
     machine = fresh()
     assert machine.on_stop(force, 1) == ["kill"]
     assert machine.on_report(BOOTED, 2) == []
@@ -222,7 +222,7 @@ def test_an_order_that_came_just_before_a_meeting_is_not_lost() -> None:
     assert dead(machine, -9).reason == "stopped"
 
 
-def test_after_the_last_word_the_process_has_to_leave() -> None:
+def test_after_its_last_report_the_process_has_to_end() -> None:
     machine = running()
     machine.on_report(trainer_messages.Ended(exit=FINISHED), 50)
     assert machine.on_stop(0, 51) == []
@@ -230,7 +230,7 @@ def test_after_the_last_word_the_process_has_to_leave() -> None:
     assert dead(machine, -9) == FINISHED
 
 
-def test_the_first_last_word_counts() -> None:
+def test_the_first_of_several_last_reports_counts() -> None:
     machine = running()
     machine.on_report(trainer_messages.Ended(exit=FINISHED), 50)
     machine.on_report(trainer_messages.Ended(exit=Exit(reason="stopped")), 51)
@@ -244,7 +244,7 @@ def test_a_trainers_own_detail_is_kept() -> None:
     assert dead(machine, 1, tail="noise") == told
 
 
-def test_a_kill_from_outside_is_memory_where_the_kernel_counted_one() -> None:
+def test_a_kill_from_outside_is_for_lack_of_memory_if_the_kernel_counted_one() -> None:
     assert dead(running(), -9, memory=True).reason == "out-of-memory"
     assert dead(running(), -9, memory=False).reason == "killed"
     assert dead(running(), -11, memory=True).reason == "killed"

@@ -61,7 +61,7 @@ def test_long_lines_count_by_their_length() -> None:
     assert (lines.text, lines.dropped) == ("b" * 60, 1)
 
 
-def test_at_the_end_everything_goes() -> None:
+def test_at_the_end_everything_is_passed_on() -> None:
     batches = Batches("chief:0")
     batches.add("stdout", [b"one"])
     batches.pop_due(0.0)

@@ -38,7 +38,7 @@ def test_each_task_has_a_port_of_its_own_in_the_range_for_tensorflow() -> None:
         held.release()
 
 
-def test_the_planned_port_is_taken_where_it_is_free_and_another_one_where_not() -> None:
+def test_the_planned_port_is_held_if_it_is_free_and_otherwise_another_one() -> None:
     free = hold_ports([task(0)])
     (port,) = free.ports.values()
     second = hold_ports([task(0, port)])  # somebody has it already
@@ -65,14 +65,14 @@ def test_a_listener_on_one_address_alone_is_noticed_too() -> None:
         held.release()
 
 
-def test_no_free_port_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_free_ports_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports.HeldPorts, "hold", lambda self, task, port: False)
     with pytest.raises(TandemError) as caught:
         hold_ports([task(0)])
     assert caught.value.code == "no-free-port"
 
 
-def test_a_trainer_listens_at_its_own_address_and_everywhere_where_that_is_another_machines() -> None:
+def test_a_trainer_listens_at_its_own_address_or_everywhere_if_that_is_another_machines() -> None:
     with listen_anywhere("127.0.0.1") as own:
         host, port = own.getsockname()
         assert host == "127.0.0.1" and FIRST_PORT <= port < LAST_PORT
@@ -82,7 +82,7 @@ def test_a_trainer_listens_at_its_own_address_and_everywhere_where_that_is_anoth
         assert translated.getsockname()[0] == "0.0.0.0"
 
 
-def test_nowhere_to_listen_is_said() -> None:
+def test_a_lack_of_ports_to_listen_at_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         with pytest.raises(TandemError) as caught:
@@ -90,7 +90,7 @@ def test_nowhere_to_listen_is_said() -> None:
     assert caught.value.code == "no-free-port"
 
 
-def test_the_place_is_what_follows_the_last_at() -> None:
+def test_the_address_is_what_follows_the_last_at() -> None:
     assert place(PEERS["worker:0"]) == "[fe80::1]:20002"
 
 
@@ -122,7 +122,7 @@ def test_a_port_that_never_answers_is_silent() -> None:
                 each.close()
 
 
-def test_nobody_to_try_is_fine() -> None:
+def test_no_peers_to_try_is_fine() -> None:
     assert try_peers({}, 1.0) == {}
 
 
@@ -144,7 +144,7 @@ class Knock:
         (errno.EHOSTUNREACH, "unreachable"),
     ],
 )
-def test_what_the_system_says_at_once_is_the_answer_and_no_socket_stays(
+def test_an_immediate_error_of_the_system_is_the_answer_and_no_socket_stays(
     monkeypatch: pytest.MonkeyPatch, status: int, answer: str
 ) -> None:
     knocks: list[Knock] = []

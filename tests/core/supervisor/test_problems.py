@@ -17,7 +17,7 @@ def died(status: int, *, booted: bool = True, cluster: bool = False, tail: str =
     return exit
 
 
-def test_an_abort_in_a_cluster_with_talk_of_peers_is_a_lost_peer() -> None:
+def test_an_abort_in_a_cluster_that_mentions_peers_is_a_lost_peer() -> None:
     tail = "F0000 coordination_service_agent.cc: UNAVAILABLE: failed to connect to all addresses"
     assert died(-signal.SIGABRT, cluster=True, tail=tail).reason == "lost-peer"
     assert died(-signal.SIGABRT, cluster=False, tail=tail).reason == "killed"
@@ -42,7 +42,7 @@ def test_before_the_boot_it_is_tensorflows_fault() -> None:
         ("unreachable", "cannot be reached from here", "same network"),
     ],
 )
-def test_the_verdict_names_peer_port_time_and_mend(answer: Answer, saying: str, mend: str) -> None:
+def test_the_verdict_names_peer_port_time_and_fix(answer: Answer, saying: str, mend: str) -> None:
     problem = problems.never_met(PEERS, {"chief:0": "answers", "worker:0": answer}, 60.0)
     assert problem.code == "never-met"
     assert f"worker:0 (Ben at home at [fe80::1]:20002) {saying}" in problem.what
@@ -68,14 +68,14 @@ def test_an_end_while_loading_names_the_signal_or_the_code() -> None:
         assert words in end.problem.what
 
 
-def test_a_kill_for_want_of_memory_is_told_from_one_by_somebody() -> None:
+def test_a_kill_for_lack_of_memory_is_told_from_one_by_somebody() -> None:
     for memory, code in ((True, "out-of-memory"), (False, "killed")):
         end = problems.died(-9, booted=False, cluster=False, memory=memory, tail="last")
         assert end.problem is not None and (end.problem.code, end.problem.detail) == (code, "last")
         assert end.reason == code
 
 
-def test_a_slow_boot_is_said_with_its_limit() -> None:
+def test_a_slow_boot_is_reported_with_its_limit() -> None:
     slow = problems.slow_boot(119.6)
     assert slow.problem is not None and "within 2 min" in slow.problem.what and slow.reason == "killed"
     forced = problems.forced("It took too long.", "last")

@@ -29,7 +29,7 @@ def all_of(end: socket.socket) -> bytes:
     return data
 
 
-def test_what_comes_out_of_a_pipe_can_be_waited_for() -> None:
+def test_output_of_a_pipe_can_be_waited_for() -> None:
     read, write = os.pipe()
     with at(pumps.from_pipe(read, "out")) as end:
         assert select.select([end], [], [], 0)[0] == []
@@ -40,7 +40,7 @@ def test_what_comes_out_of_a_pipe_can_be_waited_for() -> None:
         assert end.recv(100) == b""
 
 
-def test_what_is_written_goes_into_the_pipe_and_the_end_with_it() -> None:
+def test_written_bytes_go_into_the_pipe_and_so_does_the_end() -> None:
     read, write = os.pipe()
     with at(pumps.to_pipe(write, "orders")) as end, os.fdopen(read, "rb") as pipe:
         end.sendall(b"an order\n")
@@ -59,7 +59,7 @@ def test_a_chatty_process_loses_nothing() -> None:
     assert process.wait(LIMIT_S) == 0
 
 
-def test_a_reader_that_is_gone_is_felt_by_the_writer() -> None:
+def test_the_writer_notices_that_the_reader_is_gone() -> None:
     read, write = os.pipe()
     at(pumps.from_pipe(read, "out")).close()
     with pytest.raises(BrokenPipeError):

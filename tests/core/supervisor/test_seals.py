@@ -27,7 +27,7 @@ def switch(proc: Path, name: str, value: str) -> None:
         ("user/max_user_namespaces", "0", "switched off", "user.max_user_namespaces"),
     ],
 )
-def test_namespaces_that_are_switched_off_are_told_apart_and_mended(
+def test_switched_off_namespaces_are_told_apart_each_with_its_fix(
     tmp_path: Path, name: str, value: str, words: str, mend: str
 ) -> None:
     switch(tmp_path, name, value)
@@ -35,19 +35,19 @@ def test_namespaces_that_are_switched_off_are_told_apart_and_mended(
     assert mend in seals.how_to_allow(tmp_path)
 
 
-def test_what_the_system_gives_counts_whatever_its_switches_say(tmp_path: Path) -> None:
+def test_a_namespace_that_works_counts_whatever_the_settings_say(tmp_path: Path) -> None:
     """For example with an AppArmor profile for Tandem's Python, or for an administrator."""
     switch(tmp_path, APPARMOR, "1")
     assert seals.why_none(tmp_path, lambda: True) == ""
 
 
-def test_a_system_that_refuses_for_no_reason_that_it_tells_is_said_to_refuse(tmp_path: Path) -> None:
+def test_a_system_that_refuses_without_a_reason_is_said_to_refuse(tmp_path: Path) -> None:
     switch(tmp_path, APPARMOR, "0")
     assert seals.why_none(tmp_path, lambda: False) == "user namespaces are not allowed here"
 
 
 @pytest.mark.parametrize(("status", "can"), [(0, True), (1, False)])
-def test_whether_namespaces_are_allowed_is_tried(
+def test_namespaces_are_allowed_if_a_trial_succeeds(
     monkeypatch: pytest.MonkeyPatch, status: int, can: bool
 ) -> None:
     ends = [sys.executable, "-I", "-S", "-c", f"raise SystemExit({status})"]
@@ -92,7 +92,7 @@ def test_the_trial_really_enters_a_network_of_its_own() -> None:
 
 
 @pytest.mark.real
-def test_where_the_system_call_is_forbidden_the_trial_fails() -> None:
+def test_the_trial_fails_if_the_system_call_is_forbidden() -> None:
     done = tried([sys.executable, "-m", "tests.forbidden"])
     assert done.returncode != 0 and "PermissionError" in done.stderr
 

@@ -84,7 +84,7 @@ def test_a_group_that_is_gone_already_is_no_failure(
     assert spawn.spawn().end() == -9
 
 
-def test_invariant_a_warm_trainer_starts_with_nothing_of_its_users_but_how_to_compute(
+def test_invariant_a_warm_trainer_gets_nothing_of_its_users_environment_but_how_to_compute(
     popen: list[Started], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its script, which may be another laptop's, reads /proc/self/environ."""
@@ -103,7 +103,7 @@ def test_invariant_a_warm_trainer_starts_with_nothing_of_its_users_but_how_to_co
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="its variables are text")
-def test_variables_arrive_as_they_are() -> None:
+def test_variables_arrive_unchanged() -> None:
     given = {"A": "b=c", "EMPTY": "", "LINES": "a\nb", "NOT_UTF_8": os.fsdecode(b"\xff/caf\xe9")}
     assert spawn.unpacked(spawn.packed(given)) == given
 
@@ -132,7 +132,7 @@ def test_a_frozen_program_becomes_its_own_trainer(monkeypatch: pytest.MonkeyPatc
     assert spawn.command() == [sys.executable, spawn.HIDDEN_ARGUMENT]
 
 
-def test_a_trainers_environment_is_the_nodes_without_what_would_mislead_it(
+def test_a_trainers_environment_is_the_nodes_without_misleading_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task = {f"TF_CONFIG_{name}" for name in ("CLUSTER", "TASK_TYPE", "TASK_INDEX")}
@@ -152,7 +152,7 @@ def test_a_trainers_environment_is_the_nodes_without_what_would_mislead_it(
     assert (found["MPLBACKEND"], found["GRPC_VERBOSITY"], found["OF_THE_USER"]) == ("svg", "ERROR", "1")
 
 
-def test_a_trainer_steps_back_behind_what_the_user_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trainer_runs_at_a_lower_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     values: list[int] = []
 
     class Process:
@@ -173,7 +173,9 @@ def test_a_trainer_steps_back_behind_what_the_user_does(monkeypatch: pytest.Monk
         assert groups == [(Path("/proc/4711/autogroup"), str(spawn.NICE))]
 
 
-def test_a_trainer_that_cannot_step_back_runs_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trainer_whose_priority_cannot_be_lowered_runs_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def gone(pid: int) -> None:
         raise psutil.NoSuchProcess(pid)
 
@@ -181,7 +183,7 @@ def test_a_trainer_that_cannot_step_back_runs_all_the_same(monkeypatch: pytest.M
     spawn.lower_priority(1 << 30)
 
 
-def test_python_looks_into_no_folder_of_a_project_as_it_starts(
+def test_python_searches_no_folder_of_a_project_as_it_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     mine, more = tmp_path / "mine", tmp_path / "more"

@@ -17,7 +17,7 @@ def test_a_trainers_folder_is_its_own_and_closed_to_others(tmp_path: Path) -> No
     assert place.stat().st_mode & 0o777 == 0o700
 
 
-def test_it_goes_with_all_that_is_in_it(tmp_path: Path) -> None:
+def test_a_folder_is_removed_with_everything_in_it(tmp_path: Path) -> None:
     place, elsewhere = tmp_path / "tmp" / "a", tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "kept").touch()
@@ -45,7 +45,7 @@ def test_a_folder_that_cannot_be_made_ends_no_run(tmp_path: Path) -> None:
     temporary.remove(str(tmp_path / "tmp" / "a"))
 
 
-def test_what_a_crashed_node_left_goes_at_the_next_start(tmp_path: Path) -> None:
+def test_folders_that_a_crashed_node_left_are_removed_at_the_next_start(tmp_path: Path) -> None:
     temporary.sweep(tmp_path / "tmp")
     for name in ("one", "two"):
         temporary.make(str(tmp_path / "tmp" / name))

@@ -29,7 +29,7 @@ def test_an_order_holds_all_that_a_trainer_has_to_know() -> None:
     assert train.keep == "", "the chief alone keeps the model"
 
 
-def test_what_a_plan_and_an_order_both_name_is_carried_over() -> None:
+def test_fields_that_a_plan_and_an_order_share_are_carried_over() -> None:
     plan = replace(plan_of(strategy="own"), arguments=("-x",), balance=True, seed=7, wire="bf16")
     both = set(Plan.__struct_fields__) & set(Train.__struct_fields__) - {
         "resume",
@@ -67,7 +67,7 @@ def test_trainers_of_one_laptop_know_of_each_other() -> None:
     assert [train.rank for train in orders] == [0, 1, 2]
 
 
-def test_whoever_is_anothers_or_sealed_is_within_walls_and_an_own_script_is_not(tmp_path: Path) -> None:
+def test_anothers_script_or_a_sealed_one_is_within_walls_and_an_own_one_is_not(tmp_path: Path) -> None:
     def walls_of(plan: Plan, rank: int) -> trainer_messages.Enclosure | None:
         return order(plan, plan.tasks[rank], Path("/work"), Path("/home/runs/r"), temporary=tmp_path).walls
 

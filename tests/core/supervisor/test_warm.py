@@ -44,11 +44,11 @@ async def test_a_kept_trainer_takes_one_run_and_the_next_is_another(
     again.end()
 
 
-async def test_one_that_was_foreseen_says_that_it_has_loaded_and_is_then_taken(
+async def test_a_foreseen_trainer_reports_that_it_has_loaded_and_is_then_used(
     warm: WarmTrainer, tmp_path: Path
 ) -> None:
-    assert await warm.loaded(60.0)
-    assert await warm.loaded(60.0), "of two that ask, both learn it"
+    assert await warm.wait_loaded(60.0)
+    assert await warm.wait_loaded(60.0), "of two that ask, both learn it"
     child = warm.hand_over()
     assert child is not None
     trainer = Attended(tmp_path / "log", script=FINISH, child=child)
@@ -58,22 +58,22 @@ async def test_one_that_was_foreseen_says_that_it_has_loaded_and_is_then_taken(
     await warm.end()
 
 
-async def test_none_is_loaded_where_the_time_is_up_or_no_trainer_is_wanted(
+async def test_none_is_loaded_if_the_time_is_up_or_no_trainer_is_wanted(
     warm: WarmTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spawn, "command", lambda: [sys.executable, "-c", "import time; time.sleep(600)"])
-    assert not await warm.loaded(0.05), "it says nothing"
-    waiting = asyncio.create_task(warm.loaded(60.0))
+    assert not await warm.wait_loaded(0.05), "it says nothing"
+    waiting = asyncio.create_task(warm.wait_loaded(60.0))
     await asyncio.sleep(0)
     await warm.end()
     assert not await asyncio.wait_for(waiting, 60.0)
-    assert not await WarmTrainer(lambda: False).loaded(60.0)
+    assert not await WarmTrainer(lambda: False).wait_loaded(60.0)
 
 
-async def test_where_memory_is_short_one_that_the_kernel_killed_is_not_started_again(
+async def test_a_trainer_that_the_kernel_killed_is_not_started_again_while_memory_is_short(
     warm: WarmTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await warm.loaded(60.0)
+    assert await warm.wait_loaded(60.0)
     child = warm._child
     assert child is not None
     child.process.kill()
@@ -85,13 +85,13 @@ async def test_where_memory_is_short_one_that_the_kernel_killed_is_not_started_a
     await warm.end()
 
 
-async def test_where_memory_is_short_in_a_run_even_one_that_is_always_kept_ends(
+async def test_even_a_trainer_that_is_always_kept_ends_when_memory_is_short_in_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spawn, "command", lambda: COMMAND)
     warm = WarmTrainer(is_in_a_run=lambda: True)
     warm.always = True
-    assert await warm.loaded(60.0)
+    assert await warm.wait_loaded(60.0)
     child = warm._child
     warm.on_memory(GIVEN_UP_BYTES - 1)
     await warm._background.wait_idle()

@@ -1,5 +1,5 @@
-"""A member lost for good during training has left, and the others continue without it; and cases without
-that."""
+"""A member lost for good during training has left, and the others continue without it; and cases in which
+they cannot."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def ends(world: World, *who: DeviceId) -> None:
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
 @pytest.mark.parametrize("plan", [TWO, THREE], ids=["two", "three"])
-def test_the_others_go_on_without_who_is_lost_and_end_well(lose: Callable[[World], None], plan: Plan) -> None:
+def test_the_others_go_on_without_a_lost_member_and_finish(lose: Callable[[World], None], plan: Plan) -> None:
     world = training(plan)
     lose(world)
     world.settle()
@@ -108,7 +108,7 @@ def test_the_others_go_on_without_who_is_lost_and_end_well(lose: Callable[[World
     assert world.state.run.summary.left == {BEN: 1}
 
 
-def test_one_after_another_may_leave() -> None:
+def test_members_may_leave_one_after_another() -> None:
     world = training()
     world.lose_link(CLEO)
     world.settle()
@@ -123,7 +123,7 @@ def test_one_after_another_may_leave() -> None:
     assert isinstance(world.phase, Finished)
 
 
-def test_who_left_sees_how_it_goes_on_and_how_it_ends() -> None:
+def test_a_member_that_left_sees_how_the_run_goes_on_and_ends() -> None:
     world = training()
     killed(world)
     world.settle()
@@ -135,7 +135,7 @@ def test_who_left_sees_how_it_goes_on_and_how_it_ends() -> None:
     assert known is not None and isinstance(known.stage, pa.Gone)
 
 
-def test_who_comes_back_too_late_ends_its_trainer_and_is_heard_no_more() -> None:
+def test_a_member_that_comes_back_too_late_ends_its_trainer_and_is_ignored() -> None:
     world = training()
     away_too_long(world)
     world.restore_link(BEN)
@@ -162,7 +162,7 @@ def test_a_laptop_with_several_trainers_leaves_with_all_of_them() -> None:
     assert isinstance(world.phase, Finished)
 
 
-def test_nobody_is_waited_for_any_more_who_left() -> None:
+def test_a_member_that_left_is_no_longer_waited_for() -> None:
     world = training()
     peer = PeerWait(rank=1, lasted_s=9.0, connected=False, heard_s=9.0)
     world.trainer_says(
@@ -175,7 +175,7 @@ def test_nobody_is_waited_for_any_more_who_left() -> None:
     assert world.state.run.waiting is None
 
 
-def test_what_was_trained_until_then_counts_for_nobody_who_left() -> None:
+def test_weights_and_faults_of_a_member_that_left_do_not_count() -> None:
     """Neither its weights nor its faults."""
     plan = plan_of(fixed={ANNA: (Role.CHIEF,), BEN: (Role.WORKER, Role.WORKER)}, project=MANIFEST.digest)
     world = training(plan)
@@ -185,7 +185,7 @@ def test_what_was_trained_until_then_counts_for_nobody_who_left() -> None:
     assert isinstance(world.phase, Finished)
 
 
-def test_the_last_who_is_still_at_work_may_be_lost() -> None:
+def test_the_last_member_still_at_work_may_be_lost() -> None:
     world = training(TWO)
     world.end_trainer(ANNA, "chief:0", FINISHED)
     killed(world)
@@ -193,7 +193,7 @@ def test_the_last_who_is_still_at_work_may_be_lost() -> None:
     assert isinstance(world.phase, Finished)
 
 
-def test_a_fault_of_who_goes_on_ends_it_and_is_named() -> None:
+def test_a_fault_of_a_remaining_member_ends_the_run_and_is_named() -> None:
     world = training()
     killed(world)
     world.settle()
@@ -205,7 +205,7 @@ def test_a_fault_of_who_goes_on_ends_it_and_is_named() -> None:
     assert world.phase.problem.what == "On Anna's: No meeting came about."
 
 
-def test_stop_asks_those_who_go_on_and_waits_for_nobody_else() -> None:
+def test_stop_asks_the_remaining_members_and_waits_for_nobody_else() -> None:
     world = training(TWO)
     killed(world)
     world.settle()
@@ -218,7 +218,7 @@ def test_stop_asks_those_who_go_on_and_waits_for_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("lose", [killed, closed, away_too_long, LOSSES["its node is gone"]])
-def test_where_the_chief_is_lost_the_next_one_leads_and_its_outputs_are_the_runs(
+def test_the_next_member_leads_when_the_chief_is_lost_and_its_outputs_are_the_runs(
     lose: Callable[[World], None],
 ) -> None:
     world = training(BENS)
@@ -236,7 +236,7 @@ def test_where_the_chief_is_lost_the_next_one_leads_and_its_outputs_are_the_runs
     assert summary.outputs == ("model.keras",) and summary.expectation == EXPECTED
 
 
-def test_the_chiefs_trainer_is_lost_while_the_starters_tandem_goes_on() -> None:
+def test_the_chiefs_trainer_may_be_lost_while_the_starters_tandem_goes_on() -> None:
     world = training()
     world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert [event.device for event in left(world)] == [ANNA] and not world.members[ANNA].orders
@@ -253,7 +253,7 @@ def test_the_chiefs_trainer_is_lost_while_the_starters_tandem_goes_on() -> None:
     assert world.state.run.summary.weights_sha256.keys() == {BEN, CLEO}
 
 
-def test_the_starters_other_trainers_end_with_a_lost_one() -> None:
+def test_the_starters_other_trainers_end_when_one_is_lost() -> None:
     plan = plan_of(fixed={ANNA: (Role.CHIEF, Role.WORKER), BEN: (Role.WORKER,)}, project=MANIFEST.digest)
     world = training(plan)
     world.end_trainer(ANNA, "chief:0", failing("killed"))
@@ -263,7 +263,7 @@ def test_the_starters_other_trainers_end_with_a_lost_one() -> None:
     assert isinstance(world.phase, Finished) and world.taken_from == [BEN]
 
 
-def test_what_the_next_one_wrote_comes_although_its_script_had_ended_before_it_led() -> None:
+def test_outputs_of_the_next_chief_come_even_if_its_script_ended_before_it_led() -> None:
     world = training()
     ends(world, BEN)
     assert world.taken_from == []
@@ -273,7 +273,7 @@ def test_what_the_next_one_wrote_comes_although_its_script_had_ended_before_it_l
     assert isinstance(world.phase, Finished)
 
 
-def test_stop_may_be_pressed_where_the_starters_own_trainer_is_lost() -> None:
+def test_stop_works_after_the_starters_own_trainer_is_lost() -> None:
     world = training()
     world.end_trainer(ANNA, "chief:0", failing("killed"))
     world.press_stop()
@@ -282,7 +282,7 @@ def test_stop_may_be_pressed_where_the_starters_own_trainer_is_lost() -> None:
     assert world.phase == Stopped(by="Anna's") and world.taken_from == [BEN]
 
 
-def test_an_epoch_counts_once_although_its_teller_changes() -> None:
+def test_an_epoch_counts_once_even_if_another_member_reports_it() -> None:
     world = training()
     for device, task in ((BEN, "worker:0"), (ANNA, "chief:0")):
         world.trainer_says(device, task, epoch(0))
@@ -308,7 +308,7 @@ def test_an_epoch_counts_once_although_its_teller_changes() -> None:
     ],
     ids=["an error", "a consequence", "os._exit"],
 )
-def test_what_the_script_did_or_another_member_may_have_caused_ends_it_for_all(end: Exit) -> None:
+def test_an_end_that_the_script_or_another_member_may_have_caused_ends_the_run_for_all(end: Exit) -> None:
     world = training()
     world.end_trainer(BEN, "worker:0", end)
     if "cause" in world.waits:
@@ -326,7 +326,7 @@ def test_what_the_script_did_or_another_member_may_have_caused_ends_it_for_all(e
     ],
     ids=["a strategy of its own", "sealed"],
 )
-def test_without_these_no_run_goes_on(plan: Plan) -> None:
+def test_a_run_with_its_own_strategy_or_sealed_ends_with_a_loss(plan: Plan) -> None:
     world = training(plan)
     world.lose_link(BEN)
     world.settle()
@@ -340,7 +340,7 @@ def leaves(world: World, device: DeviceId) -> None:
 
 
 @pytest.mark.parametrize("device", [ANNA, BEN, CLEO])
-def test_who_leaves_politely_ends_its_step_and_the_others_go_on_at_once(device: DeviceId) -> None:
+def test_a_member_that_leaves_ends_its_step_and_the_others_go_on_at_once(device: DeviceId) -> None:
     world = training()
     name, (task,) = world.starter.name(device), world.starter.plan.tasks_of(device)
     leaves(world, device)
@@ -375,7 +375,7 @@ def test_a_trainer_that_does_not_end_its_step_is_killed() -> None:
     assert left(world)[0].problem.code == LEFT_RUN
 
 
-def test_where_a_step_cannot_end_the_trainer_is_killed_at_once() -> None:
+def test_a_trainer_whose_step_cannot_end_is_killed_at_once() -> None:
     world = training()
     world.cut_link(CLEO, AWAY)
     world.now_s += 5.0
@@ -394,7 +394,7 @@ def test_a_script_that_ended_just_before_has_not_left() -> None:
     assert isinstance(world.phase, Finished)
 
 
-def test_where_all_leave_at_once_the_run_was_stopped() -> None:
+def test_a_run_that_all_leave_at_once_was_stopped() -> None:
     world = training(TWO)
     leaves(world, BEN)
     world.tell_member(ANNA, pa.LeaveWanted(departure.left("Anna's")))
@@ -415,7 +415,7 @@ def test_nobody_is_left_to_go_on() -> None:
 
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
-def test_before_the_first_step_a_loss_is_the_end(lose: Callable[[World], None]) -> None:
+def test_a_loss_before_the_first_step_ends_the_run(lose: Callable[[World], None]) -> None:
     world = World(THREE)
     world.settle()
     lose(world)
@@ -429,7 +429,7 @@ def test_before_the_first_step_a_loss_is_the_end(lose: Callable[[World], None]) 
 
 @effort(max_examples=100, deadline=None)
 @given(data=st.data())
-def test_no_run_fails_by_the_loss_of_members_that_it_can_do_without(data: st.DataObject) -> None:
+def test_no_run_fails_because_it_lost_members_that_it_can_do_without(data: st.DataObject) -> None:
     world = training()
     for _ in range(data.draw(st.integers(0, 12))):
         found: list[Callable[[], None]] = list(world.possible())

@@ -57,7 +57,7 @@ def phases_of(world: World) -> list[str]:
 # --- the usual way ---------------------
 
 
-def test_a_run_of_two_goes_its_way_and_both_screens_show_the_same() -> None:
+def test_a_run_of_two_finishes_and_both_screens_show_the_same() -> None:
     world = training()
     world.each_trainer_ends()
     assert phases_of(world) == ["Preparing", "Starting", "Training", "Finished"]
@@ -77,7 +77,7 @@ def test_a_run_of_two_goes_its_way_and_both_screens_show_the_same() -> None:
 EXPECTED = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1_000, shares=(43, 21))
 
 
-def test_what_the_members_measure_is_shown_to_all_and_stays_with_what_came_out() -> None:
+def test_measurements_are_shown_to_all_and_kept_with_the_result() -> None:
     world = World()
     world.start_training()
     world.each_trainer_says(Measured(expectation=EXPECTED))
@@ -95,7 +95,7 @@ def test_what_the_members_measure_is_shown_to_all_and_stays_with_what_came_out()
     assert run.summary.settled.step_s == 0.08
 
 
-def test_odd_numbers_of_a_chief_do_not_cost_the_rest_of_the_summary() -> None:
+def test_implausible_numbers_of_a_chief_do_not_cost_the_rest_of_the_summary() -> None:
     world = training()
     step = Progress(at_s=1.0, epoch=0, epochs=1, step=1, batch=1, step_s=0.08, samples_s=1e300, wire_s=1e300)
     world.each_trainer_says(Progressed(progress=step))
@@ -109,7 +109,7 @@ def test_odd_numbers_of_a_chief_do_not_cost_the_rest_of_the_summary() -> None:
     assert run.summary.expectation is None and run.summary.settled is None
 
 
-def test_only_the_chief_measures_and_only_what_can_be() -> None:
+def test_only_plausible_measurements_of_the_chief_count() -> None:
     world = training()
     odd = replace(EXPECTED, shares=(1, 2, 3))
     for device, expectation in ((BEN, EXPECTED), (ANNA, odd)):
@@ -131,7 +131,7 @@ def test_three_members_are_launched_together() -> None:
     assert isinstance(world.phase, Finished)
 
 
-def test_one_device_alone_needs_nobody() -> None:
+def test_a_device_alone_needs_no_other() -> None:
     world = World(plan_of((ANNA,), project=MANIFEST.digest))
     training(world)
     world.each_trainer_ends()
@@ -146,7 +146,7 @@ def test_a_starter_that_takes_no_part_coordinates_all_the_same() -> None:
     assert world.screens[CLEO].run == world.state.run
 
 
-def test_outputs_of_a_remote_chief_are_taken_and_acknowledged() -> None:
+def test_outputs_of_a_remote_chief_are_fetched_and_acknowledged() -> None:
     world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
     world.each_trainer_ends()
     assert isinstance(world.phase, Finished)
@@ -162,7 +162,7 @@ def test_members_see_nothing_of_a_run_before_their_user_allows_it() -> None:
     assert world.screens[BEN].run == world.state.run
 
 
-def test_the_place_of_the_project_is_told_to_nobody_else() -> None:
+def test_no_other_member_learns_the_projects_path() -> None:
     world = World()
     prepare = world.to_member[BEN][0]
     assert isinstance(prepare, ms.Prepare)
@@ -187,7 +187,7 @@ def test_a_user_who_says_no_is_named() -> None:
     ]
 
 
-def test_a_user_who_never_answers_is_named_and_the_question_taken_away() -> None:
+def test_a_user_who_never_answers_is_named_and_the_question_withdrawn() -> None:
     world = World(allowed=False)
     world.settle()
     assert world.waits["consent"] == limits.CONSENT_S
@@ -219,7 +219,7 @@ def test_receiving_slowly_is_a_sign_of_life() -> None:
     assert world.waits["receive"] == limits.RECEIVE_S
 
 
-def test_checking_files_before_any_is_asked_for_is_a_sign_of_life_too() -> None:
+def test_checking_files_before_requesting_any_is_a_sign_of_life_too() -> None:
     world = World()
     del world.waits["consent"]
     event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving", done=1, total=9)
@@ -234,7 +234,7 @@ def test_a_project_that_cannot_be_sent_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize("ports", [{}, {"worker:0": 80}, {"worker:0": 20001, "ps:0": 20002}])
-def test_ports_that_cannot_be_end_the_run(ports: dict[str, int]) -> None:
+def test_impossible_ports_end_the_run(ports: dict[str, int]) -> None:
     world = World()
     run = world.starter.plan.run
     world.tell(From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
@@ -255,14 +255,14 @@ TLS = plan_of(project=MANIFEST.digest)
         (SEALED, {}),
     ],
 )
-def test_certificates_that_cannot_be_end_the_run(plan: Plan, certificates: dict[str, bytes]) -> None:
+def test_impossible_certificates_end_the_run(plan: Plan, certificates: dict[str, bytes]) -> None:
     world = World(plan)
     world.tell(From(BEN, ms.FilesWanted(run=plan.run, total_bytes=0)))
     world.tell(From(BEN, ms.Prepared(run=plan.run, ports={"worker:0": 21_000}, certificates=certificates)))
     assert verdict(world).code == "broken-talk"
 
 
-def test_everybody_is_told_everybodys_port_and_certificate() -> None:
+def test_every_member_learns_all_ports_and_certificates() -> None:
     world = World(TLS)
     for device, task, port in ((ANNA, "chief:0", 21_000), (BEN, "worker:0", 22_000)):
         world.tell(From(device, ms.FilesWanted(run=TLS.run, total_bytes=0)))
@@ -275,7 +275,7 @@ def test_everybody_is_told_everybodys_port_and_certificate() -> None:
         assert told == [("chief:0", 21_000, b"chief:0's"), ("worker:0", 22_000, b"worker:0's")]
 
 
-def test_the_slowest_to_load_tensorflow_gives_everybody_its_time() -> None:
+def test_everybody_gets_the_time_that_the_slowest_needs_to_load_tensorflow() -> None:
     world = World(SEALED)
     for device, task, load_s in ((ANNA, "chief:0", 120.0), (BEN, "worker:0", 460.0)):
         world.tell(From(device, ms.FilesWanted(run=world.starter.plan.run, total_bytes=0)))
@@ -296,7 +296,7 @@ def test_the_slowest_to_load_tensorflow_gives_everybody_its_time() -> None:
     assert "did not start within 16 min" in verdict(world).what
 
 
-def test_two_members_that_choose_one_address_are_told_so() -> None:
+def test_two_members_with_the_same_address_are_reported() -> None:
     loopback = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
     world = World(loopback)
     for device, task in ((ANNA, "chief:0"), (BEN, "worker:0")):
@@ -313,7 +313,7 @@ def test_a_member_lost_while_preparing_is_named() -> None:
     assert "Ben's" in verdict(world).what
 
 
-def test_only_who_has_not_answered_is_waited_for_and_named() -> None:
+def test_only_members_that_have_not_answered_are_waited_for_and_named() -> None:
     world = World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest), allowed=False)
     world.settle()
     run = world.starter.plan.run
@@ -326,7 +326,7 @@ def test_only_who_has_not_answered_is_waited_for_and_named() -> None:
     assert "Ben's" not in verdict(world).what
 
 
-def test_only_who_is_not_ready_is_named_as_such() -> None:
+def test_only_members_that_are_not_ready_are_named_as_such() -> None:
     world = World()
     run = world.starter.plan.run
     for device in (ANNA, BEN):
@@ -340,7 +340,7 @@ def test_only_who_is_not_ready_is_named_as_such() -> None:
 
 
 @pytest.mark.parametrize(("port", "is_taken"), [(1023, False), (1024, True), (65535, True), (65536, False)])
-def test_a_port_that_others_connect_to_is_an_ordinary_one(port: int, is_taken: bool) -> None:
+def test_a_port_that_others_connect_to_is_unprivileged(port: int, is_taken: bool) -> None:
     world = World()
     run = world.starter.plan.run
     world.tell(From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
@@ -360,7 +360,7 @@ def test_a_member_is_ready_only_once_and_only_after_it_has_agreed() -> None:
     assert first is not None and first.ports == {"worker:0": 20001}
 
 
-def test_words_about_another_run_are_not_heard() -> None:
+def test_messages_about_another_run_are_ignored() -> None:
     world = training()
     known, another = world.starter, RunId("another")
     world.tell(From(BEN, ms.StopAsked(run=another)))
@@ -383,7 +383,7 @@ def test_trainers_that_never_start_are_named_with_their_ports() -> None:
     assert verdict(world).code == "not-started"
 
 
-def test_an_own_loop_trains_as_soon_as_its_script_runs() -> None:
+def test_a_custom_loop_trains_as_soon_as_its_script_runs() -> None:
     world = World(plan_of(strategy="own", project=MANIFEST.digest))
     world.settle()
     world.each_trainer_says(Booted(seconds=1, devices=()))
@@ -423,7 +423,7 @@ def test_a_script_error_before_any_step_ends_all_at_once() -> None:
     assert verdict(world).what == "On Ben's: ValueError in line 7."
 
 
-def test_an_error_on_all_laptops_is_said_of_none_alone() -> None:
+def test_an_error_on_all_laptops_names_no_single_one() -> None:
     world = training()
     world.end_trainer(ANNA, "chief:0", failing("script-error", "ValueError in line 7."))
     world.end_trainer(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
@@ -447,7 +447,7 @@ def a_workers_script_fails() -> World:
     ],
     ids=lambda end: end.reason,
 )
-def test_when_another_members_script_fails_the_chief_keeps_the_weights_before_all_ends(end: Exit) -> None:
+def test_when_another_members_script_fails_the_chief_saves_the_weights_before_all_ends(end: Exit) -> None:
     world = a_workers_script_fails()
     assert world.members[ANNA].trainers == {"chief:0": 0}, "asked to end, not killed"
     assert world.waits == {"cause": limits.STOP_S[0]}, "as long as a Stop leaves it for its step"
@@ -456,7 +456,7 @@ def test_when_another_members_script_fails_the_chief_keeps_the_weights_before_al
     assert verdict(world).what == "On Ben's: ValueError in line 7.", "the first cause stays"
 
 
-def test_a_chief_that_takes_too_long_to_keep_the_weights_is_ended() -> None:
+def test_a_chief_that_takes_too_long_to_save_the_weights_is_ended() -> None:
     world = a_workers_script_fails()
     world.fire("cause")
     world.settle()
@@ -465,7 +465,7 @@ def test_a_chief_that_takes_too_long_to_keep_the_weights_is_ended() -> None:
     assert verdict(world).what == "On Ben's: ValueError in line 7."
 
 
-def test_whoever_presses_stop_does_not_wait_for_the_weights() -> None:
+def test_stop_does_not_wait_for_the_weights() -> None:
     world = a_workers_script_fails()
     world.press_stop()
     assert world.members[ANNA].trainers == {"chief:0": 2}
@@ -518,11 +518,11 @@ def test_a_lost_member_is_shown_as_ended_with_the_reason() -> None:
     assert (told.device, told.phase, told.words) == (BEN, "ended", "its link was lost")
 
 
-def test_the_moment_for_a_better_cause_leaves_time_within_three_seconds() -> None:
+def test_waiting_for_a_better_cause_leaves_time_within_three_seconds() -> None:
     assert limits.CAUSE_S <= 1.5
 
 
-def test_a_loss_ends_a_loop_by_hand_at_once_and_is_named() -> None:
+def test_a_loss_ends_a_custom_loop_at_once_and_is_named() -> None:
     world = training(World(BENS))
     world.lose_link(BEN, Problem(code="link-failed", what="The link failed."))
     world.settle()
@@ -536,7 +536,7 @@ def test_a_loss_ends_a_loop_by_hand_at_once_and_is_named() -> None:
     ]
 
 
-def test_a_member_that_does_not_end_is_not_waited_for_without_end() -> None:
+def test_a_member_that_does_not_end_is_not_waited_for_forever() -> None:
     world = training(World(BENS))
     world.end_trainer(BEN, "chief:0", failing("killed"))
     world.fire("end")
@@ -544,7 +544,7 @@ def test_a_member_that_does_not_end_is_not_waited_for_without_end() -> None:
     assert "Anna's did not say" in world.said()
 
 
-def test_what_was_killed_by_us_is_never_the_cause() -> None:
+def test_a_trainer_that_tandem_killed_is_never_the_cause() -> None:
     world = training(World(BENS))
     world.end_trainer(BEN, "chief:0", failing("out-of-memory", "Memory was full."))
     world.end_trainer(ANNA, "worker:0", failing("killed", "Killed."))
@@ -564,7 +564,7 @@ def test_stop_asks_all_at_the_same_time_and_brings_the_outputs() -> None:
     assert world.starter.tally.known.outputs == ("model.keras",)
 
 
-def test_each_further_stop_is_harder_and_a_member_may_stop_too() -> None:
+def test_each_further_stop_has_more_force_and_a_member_may_stop_too() -> None:
     world = training()
     run = world.starter.plan.run
     for force in (0, 1, 2):
@@ -575,7 +575,7 @@ def test_each_further_stop_is_harder_and_a_member_may_stop_too() -> None:
     assert world.phase == Stopped(by="Ben's")
 
 
-def test_a_stop_that_takes_too_long_grows_by_itself() -> None:
+def test_a_stop_that_takes_too_long_gets_more_force_by_itself() -> None:
     world = training()
     world.tell(co.StopWanted("Anna's", 0))
     for force in (1, 2):
@@ -608,7 +608,7 @@ def test_stop_while_preparing_ends_the_run_there() -> None:
     assert isinstance(world.members[BEN].shown[-1], ev.ConsentSettled)
 
 
-def test_a_script_that_fails_while_stopping_gently_failed() -> None:
+def test_a_script_that_fails_during_a_gentle_stop_fails_the_run() -> None:
     world = training()
     world.press_stop()
     assert isinstance(world.phase, Stopping)
@@ -617,7 +617,7 @@ def test_a_script_that_fails_while_stopping_gently_failed() -> None:
     assert verdict(world).code == "script-error"
 
 
-def test_a_member_lost_while_stopping_ends_the_others_and_the_stop_stands() -> None:
+def test_a_member_lost_while_stopping_ends_the_others_and_the_run_stays_stopped() -> None:
     world = training()
     world.press_stop()
     world.cut_link(BEN)
@@ -638,7 +638,7 @@ def test_a_fault_while_everything_is_being_killed_does_not_turn_a_stop_into_a_fa
     assert world.phase == Stopped(by="Anna's")
 
 
-def test_a_stop_harder_than_any_is_the_hardest() -> None:
+def test_a_stop_with_too_much_force_has_the_most() -> None:
     world = training()
     world.press_stop(9)
     assert world.members[BEN].trainers == {"worker:0": 2}
@@ -666,7 +666,7 @@ def test_closing_tandem_while_a_cause_is_looked_for_keeps_the_cause() -> None:
     assert verdict(world).what == "On Anna's: A peer was lost."
 
 
-def test_who_stopped_first_is_named_although_tandem_is_closed_afterwards() -> None:
+def test_the_first_to_stop_is_named_even_if_tandem_is_closed_afterwards() -> None:
     world = training()
     world.tell(co.StopWanted("Ben's", 2))
     world.tell(co.NodeEnds("Anna's"))
@@ -694,7 +694,7 @@ def served_run() -> World:
     return training(World(plan_of(fixed=fixed, strategy="own", project=MANIFEST.digest)))
 
 
-def test_what_only_serves_is_ended_once_the_chief_has_finished() -> None:
+def test_serving_tasks_are_ended_once_the_chief_has_finished() -> None:
     world = served_run()
     world.end_trainer(ANNA, "chief:0", FINISHED)
     assert world.members[BEN].trainers == {"worker:0": 1, "ps:0": 1}
@@ -702,7 +702,7 @@ def test_what_only_serves_is_ended_once_the_chief_has_finished() -> None:
     assert isinstance(world.phase, Finished)
 
 
-def test_what_only_serves_is_killed_if_it_does_not_end() -> None:
+def test_serving_tasks_are_killed_if_they_do_not_end() -> None:
     world = served_run()
     world.end_trainer(ANNA, "chief:0", FINISHED)
     world.fire("finish")
@@ -719,7 +719,7 @@ def test_a_parameter_server_that_dies_fails_the_run() -> None:
     assert verdict(world).what == "On Ben's (ps:0): It was killed."
 
 
-def test_outputs_that_never_come_are_said_with_where_they_are() -> None:
+def test_outputs_that_never_come_are_reported_with_their_place() -> None:
     world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
     for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
         world.trainer_ends(device, task, FINISHED)
@@ -742,7 +742,7 @@ def remote_chief_offers() -> World:
     return world
 
 
-def test_outputs_that_cannot_be_kept_here_fail_the_run_with_the_reason() -> None:
+def test_outputs_that_cannot_be_stored_here_fail_the_run_with_the_reason() -> None:
     world = remote_chief_offers()
     world.tell(co.OutputsFailed(Problem(code="disk-full", what="The disk is full.")))
     world.settle()
@@ -767,7 +767,7 @@ def test_outputs_that_nobody_takes_change_nothing() -> None:
     assert world.starter == known
 
 
-def test_outputs_are_taken_once_and_from_the_chief_after_its_end_alone() -> None:
+def test_outputs_are_fetched_once_and_only_from_the_chief_after_its_end() -> None:
     world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
     offer = ms.OutputsOffered(run=world.starter.plan.run, manifest=OUTPUTS, problem=LOST)
     world.tell(From(BEN, offer))
@@ -782,7 +782,7 @@ def test_outputs_are_taken_once_and_from_the_chief_after_its_end_alone() -> None
     assert world.said() == f"{LOST}\n", "what could not be brought is said"
 
 
-def test_outputs_that_fail_after_a_stop_are_said_and_the_stop_stands() -> None:
+def test_outputs_that_fail_after_a_stop_are_logged_and_the_run_stays_stopped() -> None:
     world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
     world.press_stop()
     for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
@@ -795,7 +795,7 @@ def test_outputs_that_fail_after_a_stop_are_said_and_the_stop_stands() -> None:
     assert "Ben's" in world.said()
 
 
-def test_a_chief_lost_before_its_outputs_came_failed() -> None:
+def test_a_chief_lost_before_its_outputs_came_fails_the_run() -> None:
     world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
     for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
         world.trainer_ends(device, task, FINISHED)
@@ -813,7 +813,7 @@ def test_a_worker_lost_after_its_end_does_no_harm() -> None:
     assert isinstance(world.phase, Finished)
 
 
-def test_that_nothing_was_shared_is_said_plainly() -> None:
+def test_a_run_that_shared_nothing_says_so() -> None:
     world = training()
     world.each_trainer_ends(Exit(reason="finished", shared=False))
     assert isinstance(world.phase, Finished)
@@ -828,7 +828,7 @@ def test_different_weights_are_a_failure() -> None:
     assert "different weights" in verdict(world).what and verdict(world).fix
 
 
-def test_alone_and_in_a_loop_of_its_own_unequal_weights_are_nobodys_business() -> None:
+def test_unequal_weights_do_not_matter_alone_or_in_a_custom_loop() -> None:
     for plan in (
         plan_of((ANNA,), project=MANIFEST.digest),
         plan_of(strategy="own", project=MANIFEST.digest),
@@ -849,7 +849,7 @@ def test_alone_and_in_a_loop_of_its_own_unequal_weights_are_nobodys_business() -
 # --- a member that lies ---------------------
 
 
-def test_a_member_speaks_for_itself_alone() -> None:
+def test_a_member_reports_only_about_itself() -> None:
     world = training()
     before = len(world.events)
     run = world.starter.plan.run
@@ -868,7 +868,7 @@ def test_a_member_speaks_for_itself_alone() -> None:
     assert isinstance(world.phase, Training)
 
 
-def test_a_stranger_is_not_heard() -> None:
+def test_a_stranger_is_ignored() -> None:
     world = training()
     known = world.starter
     world.tell(From(CLEO, ms.StopAsked(run=known.plan.run)))
@@ -876,7 +876,7 @@ def test_a_stranger_is_not_heard() -> None:
     assert world.starter == known
 
 
-def test_a_wait_that_was_called_off_does_nothing() -> None:
+def test_a_cancelled_wait_does_nothing() -> None:
     world = training()
     waits: tuple[Wait, ...] = ("consent", "receive", "start", "stop", "end", "cause", "finish", "outputs")
     known = world.starter
@@ -904,7 +904,7 @@ def of_a_remote_chief(strategy: StrategyKind = "managed") -> World:
     return World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest, strategy=strategy))
 
 
-def test_a_member_whose_link_is_lost_is_neither_heard_nor_told_anything() -> None:
+def test_a_member_whose_link_is_lost_is_ignored_and_sent_nothing() -> None:
     world = training(three())
     world.end_trainer(BEN, "worker:0", FINISHED)
     world.tell(LinkLost(BEN, LOST))
@@ -959,7 +959,7 @@ def test_each_member_fetches_from_the_one_that_began_before_it() -> None:
     assert list(world.jobs) == [co.OfferFiles(CLEO), co.OfferFiles(BEN)], "whatever a member does not give"
 
 
-def test_who_has_all_files_or_is_away_gives_nothing() -> None:
+def test_a_member_that_has_all_files_or_is_away_forwards_nothing() -> None:
     plan = plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest)
     world = World(plan)
     world.tell(From(CLEO, ms.FilesWanted(run=plan.run, total_bytes=0)))
@@ -988,7 +988,7 @@ def test_events_go_to_members_that_agreed_and_never_to_the_starters_own_part() -
     assert not mirrored_to(world, ANNA)
 
 
-def test_the_starters_own_part_hears_the_last_phase() -> None:
+def test_the_starters_own_part_gets_the_last_phase() -> None:
     world = World()
     world.tell(co.StopWanted("Anna's", 0))
     assert [event.phase for event in mirrored_to(world, ANNA) if isinstance(event, ev.RunPhaseChanged)] == [
@@ -996,7 +996,7 @@ def test_the_starters_own_part_hears_the_last_phase() -> None:
     ]
 
 
-def test_what_a_member_says_of_another_run_is_not_shown() -> None:
+def test_a_members_events_of_another_run_are_not_shown() -> None:
     world = training()
     known = world.starter
     world.tell(said_by(BEN, ev.MemberPhaseChanged(run=RunId("another"), device=BEN, phase="stopping")))
@@ -1034,14 +1034,14 @@ def test_only_receiving_is_a_sign_that_files_still_come() -> None:
     assert world.waits["receive"] == 1.0
 
 
-def test_nothing_is_waited_for_because_a_member_says_late_that_it_receives() -> None:
+def test_a_late_report_of_receiving_starts_no_wait() -> None:
     world = training()
     event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving")
     world.tell(said_by(BEN, event))
     assert world.waits == {}
 
 
-def test_who_has_not_agreed_is_not_named_among_those_that_are_not_ready() -> None:
+def test_members_that_have_not_agreed_are_not_named_as_not_ready() -> None:
     world = three()
     world.tell(From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
     world.fire("receive")
@@ -1049,7 +1049,7 @@ def test_who_has_not_agreed_is_not_named_among_those_that_are_not_ready() -> Non
     assert "Cleo's" not in verdict(world).what and "Anna's" not in verdict(world).what
 
 
-def test_only_who_has_not_started_is_named_with_its_port() -> None:
+def test_only_members_that_have_not_started_are_named_with_their_ports() -> None:
     world = World()
     world.settle()
     world.trainer_says(ANNA, "chief:0", Met(strategy="MirroredStrategy", replicas=2))
@@ -1171,7 +1171,7 @@ def test_the_first_of_two_faults_is_named() -> None:
     assert verdict(world).what == "On Ben's: First."
 
 
-def test_a_member_that_has_no_weights_to_tell_has_no_different_ones() -> None:
+def test_a_member_that_reports_no_weights_has_no_different_ones() -> None:
     world = training()
     world.trainer_ends(ANNA, "chief:0", FINISHED)
     world.end_trainer(BEN, "worker:0", Exit(reason="finished"))
@@ -1182,7 +1182,7 @@ def test_a_member_that_has_no_weights_to_tell_has_no_different_ones() -> None:
 # --- what only serves ---------------------
 
 
-def test_what_only_serves_is_stopped_once_who_it_serves_has_stopped() -> None:
+def test_serving_tasks_are_stopped_once_the_tasks_that_they_serve_have_stopped() -> None:
     world = served_run()
     world.press_stop()
     world.end_trainer(BEN, "worker:0", Exit(reason="stopped"))
@@ -1203,7 +1203,7 @@ def test_an_evaluator_serves_until_every_worker_has_finished() -> None:
     assert world.members[CLEO].trainers == {"evaluator:0": 1}
 
 
-def test_what_ends_before_it_has_met_the_others_is_not_waited_for_at_the_start() -> None:
+def test_a_trainer_that_ends_before_it_has_met_the_others_is_not_waited_for_at_the_start() -> None:
     fixed: dict[DeviceId, tuple[Role, ...]] = {ANNA: (Role.CHIEF,), BEN: (Role.PS,), CLEO: (Role.WORKER,)}
     world = World(plan_of((ANNA, BEN, CLEO), fixed=fixed, strategy="own", project=MANIFEST.digest))
     world.settle()
@@ -1215,7 +1215,7 @@ def test_what_ends_before_it_has_met_the_others_is_not_waited_for_at_the_start()
     assert "start" not in world.waits
 
 
-def test_what_only_serves_and_cannot_even_be_killed_is_named() -> None:
+def test_a_serving_task_that_cannot_even_be_killed_is_named() -> None:
     world = served_run()
     world.end_trainer(ANNA, "chief:0", FINISHED)
     for wait in ("finish", "finish", "end"):
@@ -1228,7 +1228,7 @@ def test_what_only_serves_and_cannot_even_be_killed_is_named() -> None:
 # --- Stop, in every stage ---------------------
 
 
-def test_who_pressed_stop_first_is_named_and_the_phase_is_reported_once() -> None:
+def test_the_first_to_press_stop_is_named_and_the_phase_is_reported_once() -> None:
     world = training()
     world.tell(co.StopWanted("Ben's", 0))
     world.press_stop(1)
@@ -1237,7 +1237,7 @@ def test_who_pressed_stop_first_is_named_and_the_phase_is_reported_once() -> Non
     assert phases_of(world).count("Stopping") == 1
 
 
-def test_the_hardest_stop_stays_so_while_starting() -> None:
+def test_a_stop_with_the_most_force_stays_so_while_starting() -> None:
     world = World()
     world.settle()
     world.press_stop(2)
@@ -1259,7 +1259,7 @@ def test_stop_gives_up_outputs_that_are_waited_for() -> None:
     assert world.phase == Stopped(by="Anna's")
 
 
-def test_only_a_harder_stop_gives_up_the_outputs_of_a_stopped_run() -> None:
+def test_only_a_stop_with_more_force_gives_up_the_outputs_of_a_stopped_run() -> None:
     world = training(of_a_remote_chief())
     world.press_stop(by="Ben's")
     for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
@@ -1328,7 +1328,7 @@ def test_outputs_of_a_run_that_is_being_ended_are_not_taken() -> None:
     assert not world.jobs and world.starter.outputs == "expected"
 
 
-def test_outputs_that_are_lost_after_a_fault_do_not_take_its_place() -> None:
+def test_outputs_that_are_lost_after_a_fault_do_not_replace_it_as_the_cause() -> None:
     world = chief_offers_to_a_run_of_three()
     world.tell(co.OutputsFailed(LOST))
     assert isinstance(world.starter.stage, co.Ending)
@@ -1340,7 +1340,7 @@ def test_outputs_that_are_lost_after_a_fault_do_not_take_its_place() -> None:
     assert verdict(world).what == "On Cleo's: First."
 
 
-def test_outputs_that_are_lost_while_a_stopped_run_ends_are_said_and_nobody_is_told_again() -> None:
+def test_outputs_that_are_lost_while_a_stopped_run_ends_are_logged_and_nobody_is_told_again() -> None:
     world = chief_offers_to_a_run_of_three()
     world.tell(co.NodeEnds("Anna's"))
     world.tell(co.OutputsFailed(LOST))
@@ -1352,7 +1352,7 @@ def test_outputs_that_are_lost_while_a_stopped_run_ends_are_said_and_nobody_is_t
     assert world.phase == Stopped(by="Anna's")
 
 
-def test_what_no_member_says_is_an_error_and_not_passed_over() -> None:
+def test_a_message_that_no_member_sends_is_an_error() -> None:
     world = training()
     with pytest.raises(IllegalTransition):
         world.tell(From(BEN, ms.Launch(plan=world.starter.plan)))

@@ -1,5 +1,5 @@
-"""A run whose members connect over TLS waits: for whom is reported, and a returning member continues where
-it was."""
+"""A run whose members connect over TLS waits for a silent one, reports that, and goes on where it was once
+the member is back."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_nobody_is_waited_for_any_more_while_outputs_come() -> None:
     assert isinstance(world.phase, Finished) and len(told(world)) == count
 
 
-def test_what_does_not_change_is_reported_every_few_seconds_and_no_more() -> None:
+def test_an_unchanged_wait_is_reported_every_few_seconds_and_no_more() -> None:
     world = training()
     ben_is_busy(world)
     for _ in range(5):
@@ -117,7 +117,7 @@ def test_what_does_not_change_is_reported_every_few_seconds_and_no_more() -> Non
     assert lasted == [3.0, 9.0], "at the first look after five seconds"
 
 
-def test_a_trainer_of_which_nobody_knows_says_nothing() -> None:
+def test_the_status_of_an_unknown_trainer_is_ignored() -> None:
     world = training()
     status = ms.StatusTold(run=TLS.run, task="worker:7", status=busy().status)
     world.tell(From(BEN, status))
@@ -128,7 +128,7 @@ def test_a_trainer_of_which_nobody_knows_says_nothing() -> None:
 # --- who is away -------------------------------------------------------------------------------------------
 
 
-def test_a_laptop_from_which_nothing_comes_is_away_on_both_screens_and_the_run_goes_on_with_it() -> None:
+def test_a_silent_laptop_is_away_on_both_screens_and_the_run_goes_on_with_it() -> None:
     world = training()
     world.cut_link(BEN)
     world.settle()
@@ -158,7 +158,7 @@ def test_a_link_that_is_replaced_makes_nobody_away() -> None:
     assert not {"look", "away"} & set(world.waits)
 
 
-def test_what_is_said_while_a_laptop_is_away_comes_once_when_it_is_back() -> None:
+def test_messages_to_a_laptop_that_is_away_arrive_once_when_it_is_back() -> None:
     world = training()
     world.trainer_says(BEN, "worker:0", epoch(0))
     world.settle()
@@ -186,7 +186,7 @@ def test_a_trainer_that_ended_meanwhile_is_known_to_have_ended() -> None:
     assert "its own fault" in world.phase.problem.what
 
 
-def test_whoever_stays_away_for_as_long_as_a_loop_by_hand_waits_ends_it_on_both_sides() -> None:
+def test_a_laptop_that_stays_away_too_long_ends_a_custom_loop_on_both_sides() -> None:
     world = training(BENS)
     world.cut_link(BEN)
     world.fire("away")
@@ -212,7 +212,7 @@ def test_nobody_is_given_up_while_steps_end() -> None:
 
 
 @pytest.mark.parametrize("code", ["forgotten", "bad-frame", "nobody-listens", "link-renewed"])
-def test_whoever_is_known_to_be_gone_ends_a_loop_by_hand_at_once(code: str) -> None:
+def test_a_laptop_that_is_known_to_be_gone_ends_a_custom_loop_at_once(code: str) -> None:
     world = training(BENS)
     world.lose_link(BEN, replace(CLOSED, code=code))
     world.each_trainer_ends(failing("killed"))
@@ -220,7 +220,7 @@ def test_whoever_is_known_to_be_gone_ends_a_loop_by_hand_at_once(code: str) -> N
 
 
 @pytest.mark.parametrize("told", ["by a message", "by its link"])
-def test_a_user_who_closes_tandem_has_stopped_a_loop_by_hand(told: str) -> None:
+def test_a_user_who_closes_tandem_has_stopped_a_custom_loop(told: str) -> None:
     world = training(BENS)
     if told == "by a message":
         closed = Problem(code="closed", what="Tandem was closed on Ben's.")
@@ -230,7 +230,7 @@ def test_a_user_who_closes_tandem_has_stopped_a_loop_by_hand(told: str) -> None:
     assert world.phase == Stopped(by="Ben's")
 
 
-def test_a_failure_that_was_known_before_stays_one_where_a_user_leaves() -> None:
+def test_a_known_failure_stays_one_when_a_user_leaves() -> None:
     world = training()
     world.end_trainer(ANNA, "chief:0", failing("lost-peer"))
     world.tell(From(BEN, ms.Declined(run=TLS.run, problem=Problem(code="closed", what="Closed."))))
@@ -247,7 +247,7 @@ def test_an_absent_laptop_that_turns_out_to_be_gone_is_waited_for_no_longer() ->
     assert "away" not in world.waits
 
 
-def test_whoever_gave_a_loop_by_hand_up_while_it_was_away_ends_it_when_it_is_back() -> None:
+def test_a_laptop_that_gave_up_a_custom_loop_while_away_ends_it_when_it_is_back() -> None:
     world = training(BENS)
     world.cut_link(BEN)
     world.fire_member(BEN, "away")
@@ -258,7 +258,7 @@ def test_whoever_gave_a_loop_by_hand_up_while_it_was_away_ends_it_when_it_is_bac
     assert isinstance(world.phase, Failed) and "it has left the run" in world.phase.problem.what
 
 
-def test_stop_ends_it_at_once_where_somebody_is_away() -> None:
+def test_stop_ends_the_run_at_once_while_somebody_is_away() -> None:
     world = training()
     world.cut_link(BEN)
     world.press_stop()
@@ -284,7 +284,7 @@ def test_stop_does_not_wait_for_the_end_of_a_step_that_cannot_end(
         status = TrainerStatus(activity="exchange", lasted_s=9.0, peers=(peer,))
         world.trainer_says(device, task, StatusChanged(status=status))
     if cause == "stopped":
-        world.tell_member(BEN, pa.TrainersSeen(frozenset({"worker:0"})))
+        world.tell_member(BEN, pa.TrainersChecked(frozenset({"worker:0"})))
     world.settle()
     assert cause in shown(world, ANNA)
     world.press_stop()
@@ -292,7 +292,7 @@ def test_stop_does_not_wait_for_the_end_of_a_step_that_cannot_end(
     assert world.members[BEN].trainers == {"worker:0": force}
 
 
-def test_who_comes_back_after_the_end_is_told_of_it() -> None:
+def test_a_laptop_that_comes_back_after_the_end_learns_of_it() -> None:
     world = training()
     world.cut_link(BEN)
     world.tell(co.StopWanted("Anna's", 0))
@@ -367,7 +367,7 @@ def test_an_answer_given_while_the_starter_is_away_counts_once_it_is_back() -> N
     train_on(world)
 
 
-def test_a_run_given_up_while_a_laptop_is_asked_takes_the_question_along_when_it_is_back() -> None:
+def test_the_question_of_a_run_that_was_given_up_is_withdrawn_when_the_laptop_is_back() -> None:
     world = World(TLS, allowed=False)
     world.settle()
     world.cut_link(BEN)
@@ -390,13 +390,13 @@ def test_a_laptop_away_too_long_before_the_launch_ends_the_run_with_nothing_to_r
     assert "train again" in world.phase.problem.fix and "resume" not in world.phase.problem.fix
 
 
-def test_what_is_reported_about_trainers_before_any_runs_is_left_aside() -> None:
+def test_reports_about_trainers_before_any_runs_are_ignored() -> None:
     world = World(TLS)
     world.tell(From(BEN, ms.StatusTold(run=TLS.run, task="worker:0", status=busy().status)))
     assert not world.starter.statuses
 
 
-def test_a_starter_that_is_no_member_tells_who_comes_back_that_the_run_is_over() -> None:
+def test_a_starter_that_takes_no_part_tells_a_returning_laptop_that_the_run_is_over() -> None:
     world = World(plan_of((BEN, CLEO), project=MANIFEST.digest))
     world.start_training()
     world.cut_link(BEN)
@@ -428,7 +428,7 @@ def test_a_member_at_work_after_another_one_ended_is_not_given_up() -> None:
     assert shown(world, ANNA) == ["script"]
 
 
-def test_a_chief_that_has_nothing_left_to_give_is_not_waited_for_at_the_end() -> None:
+def test_a_chief_that_has_nothing_left_to_send_is_not_waited_for_at_the_end() -> None:
     world = training(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
     world.end_trainer(BEN, "chief:0", FINISHED)
     assert world.starter.outputs == "here"
@@ -585,7 +585,7 @@ def test_before_the_first_step_nobody_is_asked_at_once_however_long_the_laptop_h
     assert world.now_s >= 100_000.0 + world.starter.plan.ask_after_s
 
 
-def test_without_progress_for_long_the_user_is_asked_and_may_let_it_wait() -> None:
+def test_after_long_without_progress_the_user_is_asked_and_may_let_the_run_wait() -> None:
     world = training(replace(TLS, ask_after_s=60.0))
     ben_is_busy(world)
     while not told(world)[-1].asks:
@@ -604,7 +604,7 @@ def test_without_progress_for_long_the_user_is_asked_and_may_let_it_wait() -> No
     assert world.now_s >= until_s
 
 
-def test_meetings_of_which_nobody_tells_are_progress() -> None:
+def test_unreported_meetings_are_progress() -> None:
     world = training(replace(TLS, ask_after_s=60.0))
     world.now_s += 360.0  # predict: exchanges end, no step is reported, no wait is long enough to report
     world.trainer_says(BEN, "worker:0", busy())
@@ -619,7 +619,7 @@ def test_meetings_of_which_nobody_tells_are_progress() -> None:
     assert until_s < world.now_s < until_s + 15.0
 
 
-def test_where_all_scripts_hang_the_user_is_asked() -> None:
+def test_the_user_is_asked_if_all_scripts_hang() -> None:
     world = training(replace(TLS, ask_after_s=60.0))
     asked_s = 0.0
     for lasted_s in range(2, 80, 4):
@@ -634,7 +634,7 @@ def test_where_all_scripts_hang_the_user_is_asked() -> None:
     assert shown(world, ANNA) == shown(world, BEN) == ["script", "script"]
 
 
-def test_where_all_scripts_hang_they_are_named_although_nobody_is_to_be_asked() -> None:
+def test_scripts_that_all_hang_are_named_even_if_nobody_is_to_be_asked() -> None:
     world = training(replace(TLS, ask_after_s=0.0))
     for lasted_s in (200.0, 301.0):
         assert not told(world)
@@ -663,7 +663,7 @@ def test_zero_never_asks() -> None:
     assert not any(event.asks for event in told(world))
 
 
-def test_a_word_that_nobody_asked_for_changes_nothing() -> None:
+def test_an_answer_that_nobody_asked_for_changes_nothing() -> None:
     world = training()
     before = world.starter
     world.tell(co.WaitedOn())
@@ -672,17 +672,17 @@ def test_a_word_that_nobody_asked_for_changes_nothing() -> None:
     assert world.starter == before
 
 
-def test_a_process_that_is_stopped_is_told_by_its_node_until_it_goes_on() -> None:
+def test_a_stopped_process_is_reported_by_its_node_until_it_goes_on() -> None:
     world = training()
     world.trainer_says(ANNA, "chief:0", waits_for_ben())
     world.fire_member(BEN, "look")
     assert world.members[BEN].looked == 1
-    world.tell_member(BEN, pa.TrainersSeen(frozenset({"worker:0"})))
+    world.tell_member(BEN, pa.TrainersChecked(frozenset({"worker:0"})))
     world.settle()
     assert shown(world, ANNA) == ["stopped"]
-    world.tell_member(BEN, pa.TrainersSeen(frozenset({"worker:0"})))
+    world.tell_member(BEN, pa.TrainersChecked(frozenset({"worker:0"})))
     assert not world.to_starter[BEN], "no news"
-    world.tell_member(BEN, pa.TrainersSeen(frozenset()))
+    world.tell_member(BEN, pa.TrainersChecked(frozenset()))
     world.settle()
     assert shown(world, ANNA) != ["stopped"]
 
@@ -697,13 +697,13 @@ def cannot_hear_ben(lasted_s: float = 10.0, heard_s: float = 9.0) -> StatusChang
 
 def ben_says_nothing(world: World, cpu_s: float = 12.0) -> None:
     world.now_s += 2.0
-    world.tell_member(BEN, pa.TrainersSeen(frozenset(), {"worker:0": 4.0}))
+    world.tell_member(BEN, pa.TrainersChecked(frozenset(), {"worker:0": 4.0}))
     world.now_s += limits.HELD_S
-    world.tell_member(BEN, pa.TrainersSeen(frozenset(), {"worker:0": cpu_s}))
+    world.tell_member(BEN, pa.TrainersChecked(frozenset(), {"worker:0": cpu_s}))
     world.settle()
 
 
-def test_a_trainer_in_which_nothing_of_python_runs_is_named_by_its_node_with_what_it_uses() -> None:
+def test_a_trainer_whose_interpreter_is_blocked_is_reported_by_its_node_with_its_cpu_use() -> None:
     world = training()
     ben_says_nothing(world)
     assert shown(world, ANNA) == [], "nobody needs anything of it"
@@ -717,7 +717,7 @@ def test_a_trainer_in_which_nothing_of_python_runs_is_named_by_its_node_with_wha
     assert not world.starter.statuses.keys() & {"worker:0"}, "it speaks again"
 
 
-def test_stop_does_not_wait_for_the_end_of_a_step_where_nothing_of_python_runs() -> None:
+def test_stop_does_not_wait_for_a_step_whose_interpreter_is_blocked() -> None:
     world = training()
     ben_says_nothing(world)
     world.trainer_says(ANNA, "chief:0", cannot_hear_ben())
@@ -726,7 +726,7 @@ def test_stop_does_not_wait_for_the_end_of_a_step_where_nothing_of_python_runs()
     assert world.members[BEN].trainers == {"worker:0": 1}
 
 
-def test_a_trainer_that_has_nothing_to_say_is_no_suspect_while_its_keep_alives_come() -> None:
+def test_a_quiet_trainer_is_not_suspected_while_its_keep_alives_come() -> None:
     world = training()
     ben_says_nothing(world)
     world.trainer_says(ANNA, "chief:0", cannot_hear_ben(lasted_s=3.0, heard_s=0.5))
@@ -735,18 +735,18 @@ def test_a_trainer_that_has_nothing_to_say_is_no_suspect_while_its_keep_alives_c
     assert not any(wait.held for event in told(world) for wait in event.waits)
 
 
-def test_trainers_that_have_nothing_to_say_for_long_are_not_taken_for_scripts_that_hang() -> None:
+def test_trainers_that_are_quiet_for_long_are_not_taken_for_hanging_scripts() -> None:
     world = training(replace(TLS, ask_after_s=60.0))
     for _ in range(40):
         for device, task in ((ANNA, "chief:0"), (BEN, "worker:0")):
-            world.tell_member(device, pa.TrainersSeen(frozenset(), {task: world.now_s}))
+            world.tell_member(device, pa.TrainersChecked(frozenset(), {task: world.now_s}))
         world.now_s += 4.0
         world.settle()
     assert {"chief:0", "worker:0"} <= set(world.starter.statuses)
     assert told(world) == [], "predict, say: each of its batches ends soon"
 
 
-def test_one_that_has_not_met_the_others_yet_may_be_silent() -> None:
+def test_a_trainer_that_has_not_met_the_others_yet_may_be_silent() -> None:
     world = World(TLS)
     world.settle()
     world.trainer_says(BEN, "worker:0", Connecting())
@@ -761,10 +761,10 @@ def test_a_process_that_is_stopped_or_goes_on_while_the_link_is_lost_is_reported
     world = training()
     stopped, none = frozenset({"worker:0"}), frozenset[str]()
     world.trainer_says(ANNA, "chief:0", waits_for_ben())
-    world.tell_member(BEN, pa.TrainersSeen(none if stopped_at_last else stopped))
+    world.tell_member(BEN, pa.TrainersChecked(none if stopped_at_last else stopped))
     world.settle()
     world.cut_link(BEN)
-    at_last = pa.TrainersSeen(stopped if stopped_at_last else none)
+    at_last = pa.TrainersChecked(stopped if stopped_at_last else none)
     world.tell_member(BEN, at_last)
     world.restore_link(BEN)
     world.settle()
@@ -774,7 +774,7 @@ def test_a_process_that_is_stopped_or_goes_on_while_the_link_is_lost_is_reported
     assert ("stopped" in shown(world, ANNA)) == stopped_at_last
 
 
-def test_a_member_looks_after_its_trainers_as_long_as_they_run() -> None:
+def test_a_member_checks_its_trainers_as_long_as_they_run() -> None:
     world = training()
     for _ in range(3):
         world.fire_member(BEN, "look")

@@ -44,7 +44,7 @@ def test_a_laptop_that_is_silent_for_a_while_is_away_and_the_run_goes_on_with_it
     assert isinstance(world.phase, Finished)
 
 
-def test_who_stays_away_ends_it_and_there_is_nothing_to_resume() -> None:
+def test_a_member_that_stays_away_ends_the_run_with_nothing_to_resume() -> None:
     world = training()
     world.cut_link(BEN)
     world.fire("away")
@@ -64,7 +64,7 @@ def test_a_cut_between_trainers_names_the_laptop_that_is_away(reason: str) -> No
     assert LOST.what in world.phase.problem.what
 
 
-def test_a_cut_that_shows_before_the_laptops_silence_waits_for_its_name() -> None:
+def test_a_cut_noticed_before_the_laptops_silence_waits_for_its_name() -> None:
     """The killed laptop's trainers may end a little before its relay: that closes a connection in order."""
     world = training()
     world.end_trainer(ANNA, "chief:0", failing("lost-peer", "Connection reset by peer"))
@@ -88,7 +88,7 @@ def back_again(away_s: float = 20.0) -> World:
 
 
 @pytest.mark.parametrize("first", [ANNA, BEN])
-def test_a_cut_that_shows_when_a_laptop_is_back_names_the_laptop_that_was_away(first: DeviceId) -> None:
+def test_a_cut_noticed_after_a_laptops_return_names_that_laptop(first: DeviceId) -> None:
     """For example when it returns with another address: only then the loss of the old one is noticed."""
     world = back_again()
     world.now_s += 100.0
@@ -101,7 +101,7 @@ def test_a_cut_that_shows_when_a_laptop_is_back_names_the_laptop_that_was_away(f
     assert problem.fix.startswith("Ben's is back") and problem.fix.endswith("Train again.")
 
 
-def test_a_cut_that_shows_in_what_was_told_while_a_laptop_was_away_names_it() -> None:
+def test_a_cut_reported_while_a_laptop_was_away_names_it() -> None:
     world = training()
     world.cut_link(BEN)
     world.trainer_ends(BEN, "worker:0", failing("lost-peer"))
@@ -114,7 +114,7 @@ def test_a_cut_that_shows_in_what_was_told_while_a_laptop_was_away_names_it() ->
 
 
 @pytest.mark.parametrize(("away_s", "later_s"), [(20.0, 200.0), (0.5, 1.0)])
-def test_a_laptop_that_was_back_long_ago_or_hardly_away_is_not_to_blame(
+def test_a_laptop_that_returned_long_ago_or_was_hardly_away_is_not_blamed(
     away_s: float, later_s: float
 ) -> None:
     world = back_again(away_s)
@@ -125,14 +125,14 @@ def test_a_laptop_that_was_back_long_ago_or_hardly_away_is_not_to_blame(
     assert isinstance(world.phase, Failed) and world.phase.problem.code == "lost-peer"
 
 
-def test_a_script_that_fails_when_a_laptop_is_back_is_to_blame_itself() -> None:
+def test_a_script_that_fails_after_a_laptops_return_is_blamed_itself() -> None:
     world = back_again()
     world.trainer_ends(ANNA, "chief:0", failing("lost-peer"))
     world.end_trainer(BEN, "worker:0", failing("script-error", "its own fault"))
     assert isinstance(world.phase, Failed) and "its own fault" in world.phase.problem.what
 
 
-def test_a_script_that_fails_while_a_laptop_is_away_is_to_blame_itself() -> None:
+def test_a_script_that_fails_while_a_laptop_is_away_is_blamed_itself() -> None:
     world = training()
     world.cut_link(BEN)
     world.end_trainer(ANNA, "chief:0", failing("script-error", "its own fault"))
@@ -140,7 +140,7 @@ def test_a_script_that_fails_while_a_laptop_is_away_is_to_blame_itself() -> None
     assert isinstance(world.phase, Failed) and "its own fault" in world.phase.problem.what
 
 
-def test_a_link_lost_before_the_trainers_have_begun_is_the_end() -> None:
+def test_a_link_lost_before_the_trainers_have_begun_ends_the_run() -> None:
     """They wait for each other by TensorFlow's own limits, which don't know about an absent laptop."""
     world = World(SEALED)
     world.settle()
@@ -164,7 +164,7 @@ def test_a_link_lost_while_laptops_get_ready_is_waited_for() -> None:
     assert isinstance(world.phase, Finished)
 
 
-def test_the_limit_between_the_members_ends_stands_still_while_one_is_away() -> None:
+def test_the_limit_between_the_members_ends_is_suspended_while_one_is_away() -> None:
     world = training()
     world.end_trainer(ANNA, "chief:0", FINISHED)
     assert world.waits["finish"] == limits.FINISH_S
@@ -177,7 +177,7 @@ def test_the_limit_between_the_members_ends_stands_still_while_one_is_away() -> 
     assert isinstance(world.phase, Finished)
 
 
-def test_nobody_is_asked_whether_to_wait_because_an_hour_passed_without_a_word_of_steps() -> None:
+def test_an_hour_without_reported_steps_asks_nobody_whether_to_wait() -> None:
     world = training()
     world.now_s += 3600.0
     world.cut_link(BEN)
@@ -190,11 +190,11 @@ def test_nobody_is_asked_whether_to_wait_because_an_hour_passed_without_a_word_o
     assert told(world)[-1].asks, "and then it is asked"
 
 
-def test_a_sealed_trainer_that_is_stopped_is_told_by_its_node() -> None:
+def test_a_sealed_trainer_that_is_stopped_is_reported_by_its_node() -> None:
     world = training()
-    world.tell_member(BEN, pa.TrainersSeen(frozenset({"worker:0"})))
+    world.tell_member(BEN, pa.TrainersChecked(frozenset({"worker:0"})))
     world.settle()
     assert shown(world, ANNA) == shown(world, BEN) == ["stopped"]
-    world.tell_member(BEN, pa.TrainersSeen(frozenset()))
+    world.tell_member(BEN, pa.TrainersChecked(frozenset()))
     world.settle()
     assert isinstance(told(world)[-1], ev.WaitingChanged) and shown(world, ANNA) == []

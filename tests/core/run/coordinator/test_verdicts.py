@@ -1,4 +1,4 @@
-"""Whom the run waits for and why: derived from trainers' reports, on a clock moved by the test."""
+"""Which member the run waits for, and why: derived from trainers' reports, on a clock moved by the test."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def causes(found: Mapping[DeviceId, WaitsFor]) -> dict[DeviceId, Cause]:
     return {device: wait.cause for device, wait in found.items()}
 
 
-def test_where_nobody_tells_of_a_wait_nobody_is_waited_for() -> None:
+def test_without_reported_waits_nobody_is_waited_for() -> None:
     assert seen({}) == {}
     assert seen({ANNA: busy(), BEN: busy()}) == {}, "each computes, and none waits for the other"
 
 
-def test_where_all_are_in_their_own_code_for_as_long_as_it_takes_to_ask_each_is_named() -> None:
+def test_each_laptop_is_named_if_all_are_in_their_own_code_for_long() -> None:
     statuses = {ANNA: busy("step", lasted_s=1000.0), BEN: busy(lasted_s=1000.0)}
     found = seen(statuses)
     assert causes(found) == {ANNA: "script", BEN: "script"}
@@ -96,7 +96,7 @@ def test_a_script_in_its_own_code_is_named_with_its_line() -> None:
     }
 
 
-def test_numbers_on_their_way_are_counted_with_the_time_that_is_left() -> None:
+def test_bytes_on_their_way_are_counted_with_the_time_left() -> None:
     come = {"bytes_come": 25, "bytes_total": 100, "bytes_s": 2.5}
     found = seen({ANNA: waiting(BEN, **come), BEN: waiting(ANNA, heard_s=0.5)})
     assert found[BEN] == WaitsFor(
@@ -105,35 +105,35 @@ def test_numbers_on_their_way_are_counted_with_the_time_that_is_left() -> None:
     assert found[ANNA].cause == "wire" and found[ANNA].left_s is None
 
 
-def test_a_step_of_which_something_comes_is_the_wires() -> None:
+def test_a_step_whose_bytes_are_coming_waits_for_the_wire() -> None:
     statuses = {ANNA: waiting(BEN, bytes_come=5, bytes_total=9, bytes_s=1.0), BEN: busy("step")}
     assert causes(seen(statuses)) == {BEN: "wire"}
     statuses[ANNA] = waiting(BEN, bytes_come=5, bytes_total=9)
     assert causes(seen(statuses)) == {BEN: "script"}
 
 
-def test_a_stopped_process_counts_more_than_what_it_said_before() -> None:
+def test_a_stopped_process_outweighs_its_earlier_reports() -> None:
     found = seen({ANNA: waiting(BEN), BEN: TrainerStatus(activity="script", stopped=True)})
     assert causes(found) == {BEN: "stopped"}
 
 
-def test_a_laptop_that_is_away_is_named_with_how_long_it_is_waited_for() -> None:
+def test_a_laptop_that_is_away_is_named_with_the_time_for_which_it_is_waited_for() -> None:
     found = seen({ANNA: waiting(BEN), BEN: busy()}, away={BEN: NOW_S - 70})
     assert found == {
         BEN: WaitsFor(device=BEN, cause="away", lasted_s=70.0, since_s=NOW_S - 70.0, left_s=530.0)
     }
 
 
-def test_who_is_away_is_named_though_nobody_waits_yet() -> None:
+def test_a_laptop_that_is_away_is_named_even_if_nobody_waits_yet() -> None:
     assert causes(seen({}, away={BEN: NOW_S - MISSED_S})) == {BEN: "away"}
     assert seen({}, away={BEN: NOW_S - MISSED_S / 2}) == {}
 
 
-def test_what_an_absent_laptop_said_of_others_does_not_count() -> None:
+def test_reports_of_a_laptop_that_is_away_do_not_count() -> None:
     assert causes(seen({BEN: waiting(ANNA)}, away={BEN: NOW_S - 9})) == {BEN: "away"}
 
 
-def test_a_trainer_that_still_loads_tensorflow_is_no_silent_one() -> None:
+def test_a_trainer_that_still_loads_tensorflow_is_not_silent() -> None:
     statuses = {ANNA: waiting(BEN, connected=False, heard_s=20.0)}
     assert causes(seen(statuses, phases={BEN: "starting"})) == {BEN: "starting"}
     assert causes(seen(statuses, phases={BEN: "meeting"})) == {BEN: "connection"}
@@ -145,25 +145,25 @@ def test_a_peer_without_a_sign_of_life_is_silent_or_not_connected(connected: boo
     assert seen(statuses)[BEN].cause == cause
 
 
-def test_a_connection_that_broke_a_moment_ago_is_no_verdict() -> None:
+def test_a_connection_that_broke_a_moment_ago_is_not_reported() -> None:
     statuses = {ANNA: waiting(BEN, connected=False, heard_s=0.5, bytes_total=9), BEN: waiting(ANNA)}
     assert seen(statuses)[BEN].cause == "wire"
 
 
 @pytest.mark.parametrize("age_s", [0.0, 2.7, 3.4, 3.6, ACTIVITY_EVERY_S])
-def test_between_two_words_of_a_trainer_the_verdict_stays(age_s: float) -> None:
+def test_the_verdict_stays_between_two_reports_of_a_trainer(age_s: float) -> None:
     lost = {ANNA: waiting(BEN, connected=False, heard_s=6.0), BEN: waiting(ANNA)}
     assert seen(lost, age_s=age_s)[BEN].cause == "connection"
     well = {ANNA: waiting(BEN, heard_s=0.9), BEN: waiting(ANNA)}
     assert seen(well, age_s=age_s)[BEN].cause == "wire"
 
 
-def test_what_was_told_long_ago_makes_nobody_silent() -> None:
+def test_an_old_report_proves_nobodys_silence() -> None:
     statuses = {ANNA: waiting(BEN, heard_s=6.0), BEN: waiting(ANNA)}
     assert seen(statuses, age_s=FRESH_S)[BEN].cause == "wire"
 
 
-def test_a_trainer_that_tells_nothing_of_itself_for_long_is_busy() -> None:
+def test_a_trainer_that_reports_nothing_for_long_is_busy() -> None:
     assert seen({ANNA: waiting(BEN, lasted_s=UNTOLD_S - 1)}) == {}
     found = seen({ANNA: waiting(BEN, lasted_s=UNTOLD_S)})
     assert causes(found) == {BEN: "script"} and found[BEN].activity is None
@@ -179,7 +179,7 @@ def test_two_that_keep_a_third_waiting_are_both_named() -> None:
     assert causes(seen(statuses, members=(ANNA, BEN, CLEO))) == {BEN: "script", CLEO: "stopped"}
 
 
-def test_who_works_on_after_another_has_finished_is_named() -> None:
+def test_a_member_still_at_work_after_another_finished_is_named() -> None:
     found = seen({BEN: busy("script", "train.py, line 9")}, ended=(ANNA,))
     assert found[BEN].where == "train.py, line 9" and found[BEN].lasted_s == 12.0
     assert seen({ANNA: waiting(BEN)}, ended=(BEN,)) == {}, "an end is no wait"

@@ -149,7 +149,7 @@ async def test_a_damaged_newest_one_here_gives_way_to_the_next(lan: Lan, spec: R
     assert content(anna.trainers[-1].train.resume) == content(kept(anna, run) / "00000001")
     said = remarks(anna)
     assert "Ben could not be asked" in said and "step 80 on this laptop cannot be used" in said
-    assert "Going on with that of step 60 on this laptop." in said
+    assert "Going on with the checkpoint of step 60 on this laptop." in said
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ async def test_a_damaged_newest_one_here_gives_way_to_the_next(lan: Lan, spec: R
         }.items()
     ],
 )
-async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_one_here(
+async def test_a_newer_one_that_differs_from_its_announcement_gives_way_to_the_one_here(
     lan: Lan, spec: RunSpec, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben = lan.nodes.values()
@@ -268,7 +268,7 @@ async def test_stop_ends_the_fetching_and_the_next_try_is_answered(
     assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
 
 
-async def test_what_came_before_the_fetching_was_stopped_does_not_come_again(
+async def test_bytes_fetched_before_a_stop_are_not_fetched_again(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben = lan.nodes.values()
@@ -330,7 +330,7 @@ def moment_of(step: int) -> Moment:
     return Moment(step=step, fit=1, epoch=2, batch=3)
 
 
-async def test_what_others_have_is_found_where_it_is_newer_than_ours(three: Lan, spec: RunSpec) -> None:
+async def test_others_checkpoints_are_found_if_they_are_newer_than_ours(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = three.nodes.values()
     run = await stopped(three, spec, "Anna", "Ben", "Cleo")
     assert await look(anna, run) == []
@@ -448,7 +448,7 @@ async def test_how_much_of_the_checkpoint_has_come_is_reported(lan: Lan, spec: R
     "moment",
     [Moment(step=-1), Moment(step=5, epoch=1 << 62), Moment(step=5, batch=-1), Moment(step=5, fit=1 << 62)],
 )
-async def test_invariant_a_moment_that_cannot_be_is_as_good_as_none(
+async def test_invariant_an_impossible_moment_is_as_good_as_none(
     lan: Lan, spec: RunSpec, moment: Moment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben = lan.nodes.values()
@@ -468,7 +468,9 @@ async def test_invariant_a_moment_that_cannot_be_is_as_good_as_none(
     assert len(sent) == 2
 
 
-async def test_invariant_who_was_not_asked_finds_nothing_for_us(three: Lan, spec: RunSpec) -> None:
+async def test_invariant_answers_of_laptops_that_were_not_asked_are_ignored(
+    three: Lan, spec: RunSpec
+) -> None:
     anna, ben, cleo = three.nodes.values()
     run = await stopped(three, replace(spec, devices=(ben.device,)), "Anna", "Ben")
     keep(kept(ben, run), 40)
@@ -493,7 +495,7 @@ async def test_invariant_who_was_not_asked_finds_nothing_for_us(three: Lan, spec
     assert sum(isinstance(event, ev.CheckpointFound) for event in anna.events) == 1
 
 
-async def test_others_may_take_part_than_then(three: Lan, spec: RunSpec) -> None:
+async def test_other_laptops_may_take_part_than_before(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = three.nodes.values()
     then = replace(spec, devices=(ben.device,))
     run = await stopped(three, then, "Anna", "Ben")
@@ -523,7 +525,7 @@ async def test_without_a_checkpoint_nothing_begins(lan: Lan, spec: RunSpec) -> N
         await anna.runs.start(replace(spec, resume=run, solo=True))
 
 
-async def test_other_code_is_not_gone_on_with_and_other_data_is(lan: Lan, spec: RunSpec) -> None:
+async def test_changed_code_is_not_resumed_and_changed_data_is(lan: Lan, spec: RunSpec) -> None:
     anna = lan.nodes["Anna"]
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(anna, run), 40)
@@ -535,23 +537,23 @@ async def test_other_code_is_not_gone_on_with_and_other_data_is(lan: Lan, spec: 
     (script.parent / "log.csv").write_text("epoch,loss\n")
     (script.parent / "data.csv").write_text("3,4\n")
     await launch(lan, replace(spec, resume=run), "Anna", "Ben")
-    assert "look that the script is the same" not in remarks(anna)
+    assert "Make sure that the script is the same" not in remarks(anna)
 
 
-async def test_that_code_cannot_be_compared_is_said(lan: Lan, spec: RunSpec) -> None:
+async def test_code_that_cannot_be_compared_is_reported(lan: Lan, spec: RunSpec) -> None:
     anna = lan.nodes["Anna"]
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(anna, run), 40)
     (anna.home.runs / run / PROJECT).unlink()
     again = await launch(lan, replace(spec, resume=run), "Anna", "Ben")
-    assert "look that the script is the same" not in remarks(anna)  # Nothing changed at all.
+    assert "Make sure that the script is the same" not in remarks(anna)  # Nothing changed at all.
     await stop(lan, "Anna", "Ben")
     keep(kept(anna, again), 60)
     (anna.home.runs / again / PROJECT).unlink()
     script = Path(spec.script)
     script.write_text(script.read_text() + "# changed\n")
     await launch(lan, replace(spec, resume=again), "Anna", "Ben")
-    assert "look that the script is the same" in remarks(anna)
+    assert "Make sure that the script is the same" in remarks(anna)
 
 
 def test_a_laptop_of_several_cards_begins_with_the_sum_of_their_shares() -> None:
@@ -564,7 +566,7 @@ def test_a_laptop_of_several_cards_begins_with_the_sum_of_their_shares() -> None
     assert shares_by_rank(plan) == (6, 6, 4)
 
 
-async def test_what_cannot_go_on_says_why(lan: Lan, spec: RunSpec) -> None:
+async def test_a_run_that_cannot_be_resumed_says_why(lan: Lan, spec: RunSpec) -> None:
     anna = lan.nodes["Anna"]
     assert await refusal(anna, replace(spec, resume=RunId("none"))) == "run-unknown"
     own = await launch(lan, replace(spec, strategy="own"), "Anna", "Ben")
@@ -604,6 +606,6 @@ async def test_invariant_a_laptop_that_was_not_in_a_run_learns_nothing_of_its_ch
     assert all(answer == ms.CheckpointTold(run=run) for answer in heard[2:])
 
 
-def test_invariant_a_runs_id_that_leads_elsewhere_is_none() -> None:
+def test_invariant_a_run_id_that_leads_elsewhere_is_none() -> None:
     assert is_run_id("20260101-000000-0123abcd")
     assert not any(is_run_id(run) for run in ("", "..", "../x", "a/b", "/etc", "a\x00", "-x", "a" * 50))
