@@ -75,7 +75,7 @@ FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
             "type": _minutes,
             "metavar": "MINUTES",
             "help": "how long the run waits for a member that has been silent for 10 seconds: asleep or "
-            f"offline (default: {AWAY_S / 60:.0f}; {GO_ON_S:.0f} seconds if the others can go on without it)",
+            f"offline (default: {AWAY_S / 60:.0f}; {GO_ON_S:.0f} if the others can go on without it)",
         },
     ),
     "ask_after_s": (

@@ -17,6 +17,7 @@ from app.widgets.fold import Fold
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers, set_tooltip
 from core.vocabulary import units
+from core.vocabulary.limits import SILENT_S
 from core.vocabulary.options import AWAY_S, GO_ON_S, RunOptions, Sync, Wire
 from core.vocabulary.plan import StrategyKind
 from core.vocabulary.text import capitalised
@@ -67,8 +68,8 @@ class OptionsFold(Fold):
         self._waits.setAccessibleName("A laptop that is away: the others wait for it")
         set_tooltip(
             self._waits,
-            f"Up to {units.duration(AWAY_S)}. Without this they go on {units.duration(GO_ON_S)} after it was "
-            "noticed, and it joins them again when it is back.",
+            f"Up to {units.duration(AWAY_S)}. Without this they go on once it has been silent for "
+            f"{units.duration(SILENT_S)}, and it joins them again when it is back.",
         )
         self._opens = QLineEdit()
         self._opens.setObjectName("opens")

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.link.silence import SILENT_S
 from core.vocabulary import units
 from core.vocabulary.events import WaitingChanged
 from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.limits import SILENT_S
 from core.vocabulary.phases import Stopping, Training
 from core.vocabulary.state import Run, State
 from core.vocabulary.text import capitalised, listed, plain
@@ -103,7 +103,7 @@ def gist(event: WaitingChanged) -> tuple[object, ...]:
 
 
 def if_lid_closes(run: Run, state: State, names: Mapping[DeviceId, str]) -> str:
-    """``If you close the lid, this laptop sleeps. After 20 s Ben goes on without it; …``. ``""``: no battery,
+    """``If you close the lid, this laptop sleeps. After 10 s Ben goes on without it; …``. ``""``: no battery,
     and so no lid, or this laptop does not train."""
     me = state.me
     has_lid = me is not None and me.reading is not None and me.reading.has_battery

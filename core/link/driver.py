@@ -17,7 +17,7 @@ from core.link import frames, problems
 from core.link.budgets import Allowance
 from core.link.frames import BadFrame
 from core.link.outbox import Outbox
-from core.link.silence import HEARTBEAT_S, SILENT_S, Silence
+from core.link.silence import HEARTBEAT_S, Silence
 from core.net.tls import Streams
 from core.runtime.background import Background
 from core.runtime.timers import Clock, Timers
@@ -27,6 +27,7 @@ from core.session.frames import Begin, Goodbye, MalformedFrame, MessageHead
 from core.session.machine import Session
 from core.session.state import NotSent, Output, SessionLimits
 from core.vocabulary.errors import Problem
+from core.vocabulary.limits import SILENT_S
 from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Bye, Hello, Message
 
 SHORT_BYTES = words.MAX_WORD_BYTES // 2

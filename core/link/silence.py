@@ -6,11 +6,10 @@ from msgspec import structs
 
 from core.link import problems
 from core.vocabulary.errors import Problem
+from core.vocabulary.limits import SILENT_S
 
 HEARTBEAT_S = 2.0
 """How often an idle side sends a keep-alive, and checks the time."""
-SILENT_S = 10.0
-"""Silence after which a peer is away."""
 AFTER_SLEEP_S = 30.0
 """For this long after this laptop slept, a lost connection is not blamed on the peer."""
 

@@ -23,6 +23,8 @@ from core.vocabulary.progress import Progress
 
 FIRST_PAUSE_S, MOST_PAUSE_S = 60.0, 1800.0
 """Pause before a laptop that was lost a second time may come back; it doubles with each further loss."""
+STEADY_S = 600.0
+"""A laptop that was in the run for this long before it was lost has a clean record again."""
 
 
 class Start(Protocol):

@@ -10,7 +10,7 @@ from core.exchange import problems as exchange
 from core.vocabulary import units
 from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import CONSENT_S, FINISH_S, OUTPUTS_S, RECEIVE_S
+from core.vocabulary.limits import CONSENT_S, FINISH_S, OUTPUTS_S, RECEIVE_S, SILENT_S
 from core.vocabulary.phases import ARGUMENTS_REFUSED, Exit, ExitReason
 from core.vocabulary.plan import Plan
 from core.vocabulary.text import listed, plain
@@ -237,11 +237,12 @@ def back(name: str, away_s: float) -> str:
 
 
 def away_too_long(name: str, limit_s: float, *, began: bool = True) -> Problem:
-    """``began``: there may be something to resume."""
+    """``limit_s``: since its silence was noticed. ``began``: there may be something to resume."""
     then = "then resume the run" if began else "then train again"
+    silent = units.duration(SILENT_S + limit_s)
     return Problem(
         code="device-away",
-        what=f"{name} has been away for {units.duration(limit_s)}, and this run waits no longer.",
+        what=f"{name} has been silent for {silent}, and this run waits no longer.",
         fix=f"Make sure that {name} is on, awake and connected; {then}. Use --wait-for-away to wait longer.",
     )
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from core.run import abilities, problems, return_problems
 from core.run.context import RunContext
-from core.run.continuation import Continuation, Next, Start, is_in_fit, is_worth, pause_s
+from core.run.continuation import STEADY_S, Continuation, Next, Start, is_in_fit, is_worth, pause_s
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.invitation import Invitation
@@ -93,6 +93,7 @@ class Returns:
         )
         self._absent: dict[DeviceId, Absent] = {}
         self._losses: Counter[DeviceId] = Counter()
+        self._in_since_s: dict[DeviceId, float] = {}
         self.invitation: Invitation | None = None
         """The invitation whose answer is pending."""
         self._timers = Timers[Literal["due", "kept"]](context.clock, self._on_time)
@@ -119,11 +120,13 @@ class Returns:
         state = starter.state
         match event:
             case ev.MemberLeft(device=device, problem=problem):
+                now_s = self._context.clock.time()
+                if now_s - self._in_since_s.pop(device, now_s) >= STEADY_S:
+                    del self._losses[device]
                 self._losses[device] += 1
                 self._loads_on.discard(device)
                 self._has_left |= problem.code == LEFT_RUN and device == self._context.me
                 if problem.code not in STAYS_AWAY and not self._has_introduced(state):
-                    now_s = self._context.clock.time()
                     self._absent[device] = Absent(state.name(device), now_s + pause_s(self._losses[device]))
                     if not is_in_fit(state.tally.last):  # told after the loss itself
                         words = return_problems.comes_later(state.name(device))
@@ -184,9 +187,11 @@ class Returns:
 
     def _on_training(self, state: co.Coordination) -> None:
         self._succession.on_training(state.plan)
-        self._restart_s = self._context.clock.time() - state.tally.planned_s
+        now_s = self._context.clock.time()
+        self._restart_s = now_s - state.tally.planned_s
         for member in state.plan.members:
             self._absent.pop(member.device, None)
+            self._in_since_s.setdefault(member.device, now_s)
         for device, absent in self._absent.items():
             absent.invited = absent.ready = False
             if device in self._awaited:
@@ -203,6 +208,7 @@ class Returns:
             self.continuation.next = self._succession.on_end(staying)
             if self.continuation.next is None:
                 self._losses.clear()
+                self._in_since_s.clear()
                 self._absent.clear()
             return
         if state.falls_back and not back and plan.resume is not None:

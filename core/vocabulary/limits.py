@@ -19,6 +19,8 @@ Wait = Literal[
 ]
 """Waits of a run's state machines."""
 
+SILENT_S = 10.0
+"""Silence on its link after which a laptop counts as away."""
 CONSENT_S = 300.0
 """For a member's user to read the request and decide."""
 RECEIVE_S = 60.0

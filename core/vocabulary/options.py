@@ -21,9 +21,8 @@ often as suits the link."""
 
 AWAY_S = 600.0
 """How long a run waits by default for a laptop that is away: silent for 10 s (``core.link``)."""
-GO_ON_S = 10.0
-"""The same where the others can go on without it. Its return takes a little longer than this: a shorter wait
-would often cost more time than it saves."""
+GO_ON_S = 0.0
+"""The same where the others can go on without it."""
 ASK_AFTER_S = 300.0
 """How long after the last progress the user is asked by default whether to keep waiting."""
 

@@ -420,7 +420,7 @@ def test_what_closing_the_lid_does_is_said_while_the_run_lasts(core: FakeCore, l
     core.happen(world.progressed(ME, world.progress(1)))
     core.flush()
     assert lid.isVisible()
-    assert lid.text().startswith("If you close the lid, this laptop sleeps. After 20 s Bob's laptop goes on")
+    assert lid.text().startswith("If you close the lid, this laptop sleeps. After 10 s Bob's laptop goes on")
     core.happen(*world.finished())
     core.flush()
     assert not lid.isVisible()

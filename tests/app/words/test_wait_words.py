@@ -176,9 +176,9 @@ def said(
     [
         (
             OWN,
-            "After 20 s Bob's laptop goes on without it; once you open it, it takes the run over again.",
+            "After 10 s Bob's laptop goes on without it; once you open it, it takes the run over again.",
         ),
-        (OF_BOB, "After 20 s Bob's laptop goes on without it; once you open it, it comes back by itself."),
+        (OF_BOB, "After 10 s Bob's laptop goes on without it; once you open it, it comes back by itself."),
         (
             replace(OF_BOB, go_on_s=590.0, away_s=590.0),
             "After 10 min Bob's laptop goes on without it; once you open it, it comes back by itself.",
@@ -195,9 +195,9 @@ def test_what_closing_the_lid_does_depends_on_the_run_and_this_laptops_part(plan
 def test_without_checkpoints_nobody_comes_back_or_stands_in() -> None:
     why = "loops of train_on_batch have no checkpoints."
     assert said(OF_BOB, loop=True) == (
-        f"{SLEEPS}After 20 s Bob's laptop goes on without it. It does not come back: {why}"
+        f"{SLEEPS}After 10 s Bob's laptop goes on without it. It does not come back: {why}"
     )
-    assert said(OWN, loop=True) == f"{SLEEPS}After 20 s the run ends on Bob's laptop: {why}"
+    assert said(OWN, loop=True) == f"{SLEEPS}After 10 s the run ends on Bob's laptop: {why}"
 
 
 def test_before_the_first_step_the_others_do_not_go_on() -> None:

@@ -11,12 +11,13 @@ from core.link.dial import Backoff
 from core.link.driver import Limits, Link
 from core.link.frames import encode
 from core.link.outbox import LIMIT_BYTES
-from core.link.silence import HEARTBEAT_S, SILENT_S
+from core.link.silence import HEARTBEAT_S
 from core.session import frames as words
 from core.session.frames import Alive
 from core.session.state import SessionLimits
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
+from core.vocabulary.limits import SILENT_S
 from core.vocabulary.peer_messages import Message, ModulesAsked, StopAsked
 from tests.core.link.conftest import MakeNode
 from tests.core.link.examples import large

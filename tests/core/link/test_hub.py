@@ -14,12 +14,12 @@ from core.link.dial import Backoff
 from core.link.driver import Limits
 from core.link.frames import decode, encode, read_body
 from core.link.outbox import LIMIT_BYTES
-from core.link.silence import SILENT_S
 from core.session import frames as words
 from core.session.frames import Begin
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import MemberProgressed
 from core.vocabulary.ids import RunId
+from core.vocabulary.limits import SILENT_S
 from core.vocabulary.peer_messages import BusyTold, Bye, EventTold, Hello, StopAsked, TelemetrySent
 from core.vocabulary.progress import Progress
 from core.vocabulary.versions import LINK_PROTOCOL

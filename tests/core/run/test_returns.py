@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.run.context import RunLimits
-from core.run.continuation import MOST_PAUSE_S, is_in_fit, is_worth, pause_s
+from core.run.continuation import MOST_PAUSE_S, STEADY_S, is_in_fit, is_worth, pause_s
 from core.run.invitation import WORK_S, Invitation
 from core.run.readiness import MOST_ASKED
 from core.run.returns import BUSY_S, KEPT_S, SPARE_S
@@ -506,7 +506,7 @@ async def test_a_laptop_that_was_away_for_too_long_is_back_once_its_trainer_has_
     await finish(three, anna, ben, cleo)
 
 
-async def test_who_is_lost_again_stays_out_longer(three: Lan, spec: RunSpec) -> None:
+async def test_who_is_lost_again_soon_stays_out_longer(three: Lan, spec: RunSpec) -> None:
     anna, ben, _ = nodes(three)
     run = await train(three, spec, anna, ben)
     ben.trainers[-1].end(failing("killed"))
@@ -517,6 +517,9 @@ async def test_who_is_lost_again_stays_out_longer(three: Lan, spec: RunSpec) -> 
     await three.wait_until(lambda: has_looked(anna))
     assert run_of(anna) == run and not anna.trainers[-1].forces
     three.clock.advance(1.0)
+    run = await goes_on_with(three, run, anna, ben)
+    three.clock.advance(STEADY_S)
+    ben.trainers[-1].end(failing("killed"))
     await goes_on_with(three, run, anna, ben)
     await finish(three, anna, ben)
 

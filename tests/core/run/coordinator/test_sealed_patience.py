@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from core.link.silence import SILENT_S
 from core.run.participant import state as pa
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import SILENT_S
 from core.vocabulary.phases import Failed, Finished, Starting, Training
 from core.vocabulary.trainer_messages import Booted
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
