@@ -7,16 +7,12 @@ A member listens where TF_CONFIG says, and calls the others there. The order pro
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import tensorflow as tf
 
 from core.exchange.driver import Exchange
 from core.exchange.keys import Keyring, RunPair
@@ -24,7 +20,6 @@ from core.exchange.problems import DONE, MISMATCH, ExchangeFailed, never_met
 from core.exchange.state import Peer
 from core.net.address import Address, parse
 from core.supervisor.ports import listen_at
-from core.telemetry.hardware import usable_cores
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
 from core.trainer.reporter import Reporter
 from core.trainer.standstill import Lookout
@@ -54,7 +49,6 @@ class TlsCluster:
             if other != rank
         ]
         sys.setswitchinterval(SWITCH_S)
-        leave_a_thread()
         self._exchange = Exchange(
             rank,
             peers,
@@ -124,17 +118,6 @@ class TlsCluster:
         if self._lookout is not None:
             self._lookout.end()
         self._exchange.close(why or _DONE, linger_s=0.0 if why else self._linger_s)
-
-
-def leave_a_thread() -> None:
-    """Gives TensorFlow one more thread for operations than there are cores, its own choice: a meeting blocks
-    one, and on a single core nothing else would be computed meanwhile. Call before its first tensor.
-
-    The user's TF_NUM_INTEROP_THREADS counts instead.
-    """
-    if "TF_NUM_INTEROP_THREADS" not in os.environ:
-        with contextlib.suppress(RuntimeError):  # something has begun to compute
-            tf.config.threading.set_inter_op_parallelism_threads(usable_cores() + 1)
 
 
 def _addresses(tf_config: str) -> Sequence[Address]:

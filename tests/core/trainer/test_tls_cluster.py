@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -99,25 +97,3 @@ async def test_who_is_reached_through_a_router_listens_on_every_address() -> Non
     with pytest.raises(Exception, match="Enough was seen"):
         await meeting
     assert member.failure is not None and "Enough was seen" in member.failure.what
-
-
-WAITS = """
-import os
-import threading
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-import tensorflow as tf
-from core.trainer.tls_cluster import leave_a_thread
-leave_a_thread()
-both = threading.Barrier(2)
-one = tf.Variable(1.0)  # what depends on no variable is computed beforehand, one after the other
-wait = lambda one: one * (both.wait(60) >= 0)
-meet = lambda: tf.numpy_function(wait, [one + 0.0], tf.float32, stateful=False)
-print("met", float(tf.function(lambda: meet() + meet())()))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no process to a core")
-def test_on_a_single_core_operations_are_computed_while_another_one_waits() -> None:
-    """Each of two operations waits until the other one runs, too."""
-    ran = subprocess.run([sys.executable, "-c", WAITS], capture_output=True, text=True, check=True)
-    assert ran.stdout == "met 2.0\n"

@@ -203,7 +203,7 @@ def test_nobody_is_given_up_while_steps_end() -> None:
     world = training()
     world.cut_link(BEN)
     for _ in range(3):
-        world.now_s += world.waits["away"] - 1
+        world.now_s += limits.LIVELY_S - 2
         world.trainer_says(ANNA, "chief:0", progress())
         world.settle()
         world.waits["away"] = 1.0
