@@ -239,10 +239,9 @@ def back(name: str, away_s: float) -> str:
 def away_too_long(name: str, limit_s: float, *, began: bool = True) -> Problem:
     """``limit_s``: since its silence was noticed. ``began``: there may be something to resume."""
     then = "then resume the run" if began else "then train again"
-    silent = units.duration(SILENT_S + limit_s)
     return Problem(
         code="device-away",
-        what=f"{name} has been silent for {silent}, and this run waits no longer.",
+        what=f"{name} was silent for {units.duration(SILENT_S + limit_s)}, and this run waits no longer.",
         fix=f"Make sure that {name} is on, awake and connected; {then}. Use --wait-for-away to wait longer.",
     )
 

@@ -166,7 +166,7 @@ def test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_each_of_its_
         told = misses(anna, run, ben)
         assert leaves(anna, run, ben.device).at_s - told.at_s >= 15.0
         left = anna.run().members[ben.device].left
-        assert left is not None and left.what.startswith("ben has been silent for 30 s")
+        assert left is not None and left.what.startswith("ben was silent for 30 s")
         goes_on(anna, run, len(anna.told))
         told = misses(ben, run, anna)
         end = end_of(ben, run)

@@ -528,7 +528,7 @@ def test_outputs_of_a_laptop_that_stays_away_are_named_as_what_is_missing() -> N
     world.fire("away")
     world.settle()
     assert isinstance(world.phase, Failed) and world.phase.problem.code == "outputs-missing"
-    assert "Ben's has been silent for 10 min" in world.phase.problem.what
+    assert "Ben's was silent for 10 min" in world.phase.problem.what
 
 
 def test_stop_ends_the_wait_for_outputs_at_once() -> None:
