@@ -13,7 +13,7 @@ import numpy.typing as npt
 BLOCK = 64
 """Numbers with a common scale."""
 MOST = 1e30
-"""Largest magnitude of a number that a member may send: sums of them stay finite."""
+"""Largest magnitude of a number that counts: sums of them stay finite."""
 _EDGE = 7
 _LEAST = np.finfo(np.float32).tiny
 """The smallest usable scale: the inverse of a smaller one is infinite."""
@@ -23,8 +23,8 @@ _CHUNK = BLOCK * 4096
 Floats = npt.NDArray[np.float32]
 
 
-class NotFinite(Exception):
-    """Some of the numbers are NaN or infinite."""
+class Unbounded(Exception):
+    """Some of the numbers are NaN, infinite or larger than ``MOST``."""
 
 
 def size_bytes(count: int) -> int:
@@ -58,16 +58,16 @@ def encode(values: Floats) -> bytes:
 def decode(data: bytes, count: int) -> Floats:
     """The numbers, float32 [count]; the same bits on every machine.
 
-    Raises ValueError for what ``encode`` never returns, and NotFinite.
+    Raises ValueError for what ``encode`` never returns, and Unbounded.
     """
     if len(data) != size_bytes(count):
         raise ValueError(f"{len(data)} bytes for {count} numbers")
     blocks = -(-count // BLOCK)
     scale = _widened(np.frombuffer(data, "<u2", blocks))
-    if not np.isfinite(scale).all():
-        raise NotFinite
-    if np.signbit(scale).any() or (scale > MOST / _EDGE).any():
+    if np.signbit(scale).any():
         raise ValueError("a scale out of range")
+    if not (scale <= MOST / _EDGE).all():
+        raise Unbounded
     packed = np.frombuffer(data, np.uint8, offset=2 * blocks).reshape(blocks, BLOCK // 2)
     found = np.empty((blocks, BLOCK), np.float32)
     rows_at_once = _CHUNK // BLOCK

@@ -243,10 +243,12 @@ class Rounds:
     def _mean(self, found: Sequence[Floats], own: Floats, shares: Sequence[int]) -> Floats:
         """The mean of the members' arrays. At some meetings members tell each other marks of their `own`, to
         audit it. Raises TandemError if it is wrong."""
-        mean, collectives = outer.mean(found, shares), self._engine.collectives
+        collectives = self._engine.collectives
+        with np.errstate(invalid="ignore", over="ignore"):
+            mean = outer.mean(found, shares)
         self._meetings += 1
         is_due = self._meetings.bit_count() == 1 or self._meetings % _AUDIT_EVERY == 0
-        if is_due and all(np.isfinite(array).all() for array in found):
+        if is_due and all(_counts(array) for array in found):
             gathered = np.array(collectives.gather_numbers(outer.marks(own).tolist(), "to check a mean"))
             if len(gathered) == len(shares) and not outer.is_mean(outer.marks(mean), gathered, shares):
                 collectives.failure = _wrong_mean()
@@ -299,7 +301,7 @@ class Rounds:
         for rank, data in zip(ranks, gathered, strict=True):
             try:
                 found[rank] = codec.decode(data, size)
-            except codec.NotFinite:
+            except codec.Unbounded:
                 broken.append(rank)
             except ValueError as error:
                 raise self._engine.collectives.unsound(rank, "differences of weights", str(error)) from None
@@ -315,17 +317,16 @@ class Rounds:
                 what = f"{len(data)} bytes for {len(own)} numbers"
                 raise self._engine.collectives.unsound(rank, "differences of weights", what)
             numbers = np.frombuffer(data, "<f4").astype(np.float32)
-            if not np.isfinite(numbers).all():
+            if not _counts(numbers):
                 broken.append(rank)
-            elif numbers.size and np.abs(numbers).max() > codec.MOST:
-                raise self._engine.collectives.unsound(rank, "differences of weights", "a number too large")
             found[rank] = numbers
         return self._sound(found, broken, ranks, len(own))
 
     def _sound(
         self, found: dict[int, Floats], broken: Sequence[int], ranks: Sequence[int], size: int
     ) -> list[Floats]:
-        """Accepts NaN or infinity from every member, as a training may diverge; from some it is an error."""
+        """Accepts numbers that do not count from every member, as a training may diverge; from some they are
+        an error."""
         if broken and len(broken) < len(ranks):
             collectives = self._engine.collectives
             collectives.failure = _went_apart(collectives.named(broken[0]))
@@ -359,7 +360,7 @@ class Rounds:
 def _went_apart(name: str) -> TandemError:
     return TandemError(
         code="weights-not-finite",
-        what=f"The weights became NaN or infinite only on {name}, between two meetings.",
+        what=f"The weights became NaN, infinite or larger than 10³⁰ only on {name}, between two meetings.",
         fix="Use a smaller learning rate or clip gradients (clipnorm). Laptops that meet in every step "
         "(--sync exact) see such a step together.",
     )
@@ -368,6 +369,11 @@ def _went_apart(name: str) -> TandemError:
 def _wrong_mean() -> TandemError:
     what = "At a meeting, the mean of the laptops' weights was not that of what they sent."
     return TandemError(code="wrong-sums", what=what, fix=FAULT)
+
+
+def _counts(numbers: Floats) -> bool:
+    """Whether none is NaN, infinite or too large."""
+    return not numbers.size or bool(np.abs(numbers).max() <= codec.MOST)
 
 
 def _size(variables: Sequence[Any]) -> int:

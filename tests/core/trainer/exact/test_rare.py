@@ -101,7 +101,7 @@ def test_a_stopped_training_goes_on_with_the_same_bits(records: Records) -> None
 
 def test_a_member_whose_weights_are_no_numbers_is_named(records: Records) -> None:
     for record in records:
-        assert "NaN or infinite only on member 1" in record["nan"]["error"]
+        assert "NaN, infinite or larger than 10³⁰ only on member 1" in record["nan"]["error"]
 
 
 def test_a_mean_that_is_wrong_ends_the_training(tmp_path: Path) -> None:

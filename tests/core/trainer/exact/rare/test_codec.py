@@ -39,11 +39,11 @@ def test_what_was_left_out_comes_with_what_follows() -> None:
     assert np.abs(unsent).max() > 0
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_found(value: float) -> None:
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e38, -2e30])
+def test_what_is_not_finite_or_too_large_is_found(value: float) -> None:
     values = numbers(200)
     values[150] = value
-    with pytest.raises(codec.NotFinite):
+    with pytest.raises(codec.Unbounded):
         codec.decode(codec.encode(values), 200)
 
 
@@ -52,8 +52,6 @@ def test_nonsense_is_refused() -> None:
     for bad in (data[:-1], data + b"\x00", b"", b"\x80\xbf" + data[2:], data[:-1] + b"\x00"):
         with pytest.raises(ValueError):
             codec.decode(bad, 128)
-    with pytest.raises(ValueError):
-        codec.decode(codec.encode(np.full(64, 1e38, np.float32)), 64)
 
 
 def test_what_is_left_out_again_and_again_fades_without_a_warning() -> None:

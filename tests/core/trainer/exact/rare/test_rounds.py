@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from core.trainer.exact.rare import codec, outer
+from core.vocabulary.errors import TandemError
 from tests.core.exchange.members import meeting
 from tests.core.trainer.exact.members.test_chief_leaves import members
 from tests.core.trainer.exact.members.test_whole_step import Beside, wait_until_asked
@@ -84,7 +85,7 @@ def network(constraint: str | None = None) -> Any:
     return model
 
 
-def begun(collectives: Any, model: Any, overlap: int) -> Any:
+def begun(collectives: Any, model: Any, overlap: int, every: int = EVERY) -> Any:
     """A member's rounds. ``overlap``: steps that a meeting overlaps."""
     from core.trainer.exact.rare.rounds import Rounds
 
@@ -94,8 +95,10 @@ def begun(collectives: Any, model: Any, overlap: int) -> Any:
             return overlap
 
     shares = (*SHARES, 9)
-    engine: Any = SimpleNamespace(collectives=collectives, rank=collectives.rank, share_numbers=shares)
-    rounds = Met(engine, model, EVERY)
+    engine: Any = SimpleNamespace(
+        collectives=collectives, rank=collectives.rank, share_numbers=shares, steps_in_epoch=None
+    )
+    rounds = Met(engine, model, every)
     rounds.prepare()
     rounds.begin()
     return rounds
@@ -159,3 +162,133 @@ def test_a_member_goes_on_although_another_has_not_come_to_the_meeting(tmp_path:
         rounds.meet_if_due()
         assert rounds.left == 2
         assert exchanges[0].waiting() == []
+
+
+def sound() -> bytes:
+    return codec.encode(moved(0, 0))
+
+
+def reaches(collectives: Any, overlap: int, *, whole: bool) -> None:
+    """A member comes to its first meeting: a flush if it is ``whole``."""
+    rounds = begun(collectives, network(), overlap)
+    rounds.step_begins()
+    rounds.passed(EVERY)
+    if whole:
+        rounds.flush(whole=True)
+        return
+    rounds.meet_if_due()
+    if overlap:
+        rounds.passed(overlap)
+        rounds.meet_if_due()
+
+
+def sends(collectives: Any, data: bytes, overlap: int) -> Any:
+    """A member brings these bytes to the same meeting."""
+    if not overlap:
+        return collectives.gather_bytes(data, "differences of weights")
+    own = np.frombuffer(data, np.uint8)
+    return collectives.end_gather(
+        collectives.begin_gather(own, "differences of weights"), "that a meeting is over"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "detail"),
+    [
+        (sound()[:-1], "exchange-bad-frame", f"{len(sound()) - 1} bytes for {SIZE} numbers"),
+        (b"\x80\xbf" + sound()[2:], "exchange-bad-frame", "a scale out of range"),
+        (sound()[:-1] + b"\x00", "exchange-bad-frame", "a number out of range"),
+        (codec.encode(np.full(SIZE, 1e31, np.float32)), "weights-not-finite", ""),
+        (codec.encode(np.full(SIZE, np.inf, np.float32)), "weights-not-finite", ""),
+    ],
+    ids=["short", "scale", "number", "overflow", "infinite"],
+)
+@pytest.mark.parametrize("overlap", [0, 2])
+def test_what_no_sound_member_brings_to_a_meeting_is_refused_by_its_name(
+    tmp_path: Path, overlap: int, data: bytes, code: str, detail: str
+) -> None:
+    with meeting(tmp_path, 2) as exchanges:
+        anna, ben = members(exchanges)
+        refuses = Beside(partial(reaches, anna, overlap, whole=False))
+        sent = Beside(partial(sends, ben, data, overlap))
+        refusal = refuses.result()
+        sent.result()
+    assert isinstance(refusal, TandemError) and refusal.code == code
+    assert "ben" in refusal.problem.what and detail in refusal.problem.detail
+    assert anna.failure is refusal, "even if the script catches it"
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (np.zeros(SIZE - 1, "<f4").tobytes(), "exchange-bad-frame"),
+        (np.full(SIZE, 1e31, "<f4").tobytes(), "weights-not-finite"),
+        (np.full(SIZE, np.nan, "<f4").tobytes(), "weights-not-finite"),
+    ],
+    ids=["short", "overflow", "nan"],
+)
+def test_the_same_at_a_flush_in_float32(tmp_path: Path, data: bytes, code: str) -> None:
+    with meeting(tmp_path, 2) as exchanges:
+        anna, ben = members(exchanges)
+        refuses = Beside(partial(reaches, anna, 0, whole=True))
+        sent = Beside(partial(sends, ben, data, 0))
+        refusal = refuses.result()
+        sent.result()
+    assert isinstance(refusal, TandemError) and refusal.code == code
+    assert "ben" in refusal.problem.what
+
+
+@pytest.mark.parametrize("value", [1e31, np.inf, np.nan])
+def test_a_training_that_diverges_on_all_members_goes_on(tmp_path: Path, value: float) -> None:
+    def diverges(collectives: Any) -> Any:
+        model = network()
+        rounds, weights = begun(collectives, model, 0), model.trainable_variables[0].value
+        for whole in (False, True):
+            rounds.step_begins()
+            weights.assign(np.full(weights.shape, value, np.float32))
+            rounds.passed(EVERY)
+            rounds.flush(whole=whole)
+        return weights.numpy()
+
+    with meeting(tmp_path, 2) as exchanges:
+        both = [Beside(partial(diverges, each)) for each in members(exchanges)]
+        one, other = (each.result() for each in both)
+    assert isinstance(one, np.ndarray), one
+    assert np.array_equal(one, other, equal_nan=True) and not (np.abs(one) < codec.MOST).any()
+
+
+@pytest.mark.parametrize(
+    ("wire_s", "own_s", "step_s", "chosen"),
+    [
+        (0.001, 0.0, 0.1, 8),  # wants a meeting every tenth of a step
+        (0.2, 0.105, 0.1, 30),
+        (0.305, 0.0, 0.1, 30),
+        (9.0, 0.5, 0.1, 64),
+    ],
+)
+def test_meetings_are_as_rare_as_a_tenth_of_the_time_demands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire_s: float, own_s: float, step_s: float, chosen: int
+) -> None:
+    """Of the times that two members measure, the longer ones count."""
+    from core.trainer.exact.rare import rounds as module
+
+    def measured(engine: Any, numbers: Any) -> Any:
+        assert len(numbers) == 3 and numbers[2] == step_s, "its own times"
+        return [[wire_s, own_s, step_s / 2, 0.0, 0.0, 0.0], [wire_s / 2, own_s / 2, step_s, 0.0, 0.0, 0.0]]
+
+    monkeypatch.setattr(module, "measurements", measured)
+
+    def rehearses(collectives: Any) -> Any:
+        """The interval and the expected cost, where none is given and where one is."""
+        both = [begun(collectives, network(), 0, every) for every in (0, 16)]
+        return [(rounds.every, *rounds.rehearse(step_s)) for rounds in both], [each.every for each in both]
+
+    with meeting(tmp_path, 2) as exchanges:
+        found = [Beside(partial(rehearses, each)) for each in members(exchanges)]
+        one, other = (each.result() for each in found)
+    assert one == other
+    costs, taken = one
+    assert taken == [chosen, 16] and [before for before, _, _ in costs] == [16, 16]
+    for (_, cost_s, sent), every in zip(costs, taken, strict=True):
+        assert cost_s == pytest.approx((wire_s + own_s) / every)
+        assert sent == codec.size_bytes(SIZE) // every
