@@ -9,6 +9,7 @@ from app.models import stragglers
 from app.words import run_words, wait_words
 from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.laptops import gone
 from core.vocabulary.readings import GpuReading, Reading
 from core.vocabulary.state import Run, State
 from core.vocabulary.text import capitalised, plain
@@ -71,7 +72,7 @@ def _doing(
     member = run.members[device]
     waits = run.waiting.waits if run.waiting is not None else ()
     if member.left is not None:
-        return "Left", plain(member.left.what, 120), True
+        return capitalised(gone(member.left)), plain(member.left.what, 120), True
     awaited = next((wait for wait in waits if wait.device == device), None)
     if awaited is not None:
         return *wait_words.brief(awaited), awaited.cause in _TROUBLE

@@ -15,6 +15,7 @@ from core.vocabulary import phases, units
 from core.vocabulary.errors import LEFT_RUN
 from core.vocabulary.events import CheckpointCame, FilesRead, JoinProgressed
 from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.laptops import gone
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import EpochEnd, Progress, Summary
@@ -89,7 +90,7 @@ def member_words(member: MemberState) -> str:
     """``receiving the files, 40 % of 2 GB, 85 MB/s, 14 s left`` and so on."""
     if member.left is not None:
         what = plain(member.left.what, 120)
-        return what if member.left.code == LEFT_RUN else f"left: {what}"
+        return what if member.left.code == LEFT_RUN else f"{gone(member.left)}: {what}"
     words = _MEMBERS[member.phase]
     if member.phase == "receiving" and member.total:
         return f"{plain(member.words, 120) or words}, {come_words(member)}"

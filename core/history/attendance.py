@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.laptops import Change
+from core.vocabulary.laptops import Change, gone
 from core.vocabulary.phases import Exit, Stopping, ended
 
-_CONSEQUENCES = ("lost-peer", "never-met")
-"""Exits of trainers that ended because another one did."""
+_CONSEQUENCES = ("lost-peer", "never-met", "stopped")
+"""Exits of trainers that ended because another one did, or with the run."""
 _STOPPED = "stop-forced"
 """Code of a trainer that Tandem itself ended."""
 
@@ -57,12 +58,13 @@ class Attendance:
                 if not self._stopping and device not in self._done:
                     return self._go(MemberChange(device, "lost", words))
             case ev.MemberLeft(device=device, problem=why):
+                return self._go(MemberChange(device, gone(why), why.what))
+            case ev.MemberEnded(device=device, exit=Exit(problem=None)):
+                self._done.add(device)
+            case ev.MemberEnded(device=device, exit=Exit(reason="script-error", problem=Problem() as why)):
                 return self._go(MemberChange(device, "left", why.what))
-            case ev.MemberEnded(device=device, exit=end):
-                if end.problem is None:
-                    self._done.add(device)
-                elif _by_itself(end):
-                    return self._go(MemberChange(device, "left", end.problem.what))
+            case ev.MemberEnded(device=device, exit=Exit(problem=Problem() as why) as end) if _by_itself(end):
+                return self._go(MemberChange(device, gone(why), why.what))
         return []
 
     def _wait(self, away: set[DeviceId]) -> list[MemberChange]:

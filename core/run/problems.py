@@ -360,10 +360,6 @@ def work_broke(name: str, error: BaseException) -> Problem:
     )
 
 
-BY_A_USER = ("closed", "stopped")
-"""Codes of a user's own actions: a run that they ended was stopped, and did not fail."""
-
-
 def stopped_by(name: str) -> Problem:
     return Problem(code="stopped", what=f"The run was stopped on {name}.")
 

@@ -214,8 +214,8 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
 
     @property
     def left(self) -> set[DeviceId]:
-        """Members that left, whether or not the others went on."""
-        return {turn.device for turn in self.membership if turn.change == "left"}
+        """Members that left or were lost, whether or not the others went on."""
+        return {turn.device for turn in self.membership if turn.change in ("left", "lost")}
 
 
 class StorageMeasured(Tagged, frozen=True, kw_only=True):

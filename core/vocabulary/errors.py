@@ -24,6 +24,8 @@ INSTALLED = "installed"
 """Code of the notice about the newest installation that a laptop asked for: requested, done, or failed."""
 LEFT_RUN = "left"
 """Code of a laptop that left a run at its user's wish, or because of its battery."""
+BY_A_USER = ("closed", "stopped")
+"""Codes of a user's own actions: a run that they ended was stopped, and did not fail."""
 GOES_BACK = "goes-back"
 """Code of a training that ended to be resumed from an earlier checkpoint, which an audit confirmed."""
 

@@ -7,15 +7,21 @@ from typing import Literal
 import msgspec
 
 from core.vocabulary.bounds import Words
+from core.vocabulary.errors import BY_A_USER, LEFT_RUN, Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.readings import Hardware
 from core.vocabulary.versions import Versions
 from core.vocabulary.wire import Tagged
 
 Change = Literal["joined", "away", "back", "lost", "left"]
-"""``joined``: its trainer computes; ``away``: the laptop is silent, and the run waits; ``lost``: its link was
-lost, and the run ended for it; ``left``: its trainer ended by a failure of its own, or the others went on
-without it."""
+"""``joined``: its trainer computes; ``away``: the laptop is silent, and the run waits; ``lost``: its trainer
+or its link ended unasked, whether or not the others went on; ``left``: its user wished so, its battery was
+low, or the script failed there."""
+
+
+def gone(why: Problem) -> Literal["lost", "left"]:
+    """How a laptop went without which the others go on."""
+    return "left" if why.code in (LEFT_RUN, *BY_A_USER) else "lost"
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):

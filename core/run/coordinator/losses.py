@@ -14,7 +14,7 @@ from core.supervisor.problems import LEFT
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
-from core.vocabulary.errors import GOES_BACK, LEFT_RUN, Problem
+from core.vocabulary.errors import BY_A_USER, GOES_BACK, LEFT_RUN, Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, ExitReason, Training
 
@@ -159,7 +159,7 @@ def on_lost(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
             check_for_end(turn)
         case co.Halting():
             abandon(turn, verdict)  # its peers would hang at their next step; the user wanted the end anyway
-        case _ if problem.code in problems.BY_A_USER and not isinstance(state.stage, co.Assembling):
+        case _ if problem.code in BY_A_USER and not isinstance(state.stage, co.Assembling):
             close(turn, state.name(device))
         case _:
             fail(turn, verdict)

@@ -34,7 +34,7 @@ from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
-from core.vocabulary.errors import IllegalTransition, TandemError
+from core.vocabulary.errors import BY_A_USER, IllegalTransition, TandemError
 from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
@@ -223,7 +223,7 @@ def _on_message(turn: CoordinatorTurn, device: DeviceId, message: Message) -> No
                 return
             if not isinstance(state.stage, co.Assembling):  # it has left: its trainers will report no end
                 turn.update_part(device, replace(state.parts[device], takes_part=False, away_s=None))
-                if problem.code in problems.BY_A_USER:
+                if problem.code in BY_A_USER:
                     close(turn, state.name(device), problem)
                     return
             fail(turn, problems.declined(state.name(device), problem))

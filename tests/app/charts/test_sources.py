@@ -3,7 +3,8 @@
 from app.charts.sources import UseMeter
 from core.report.points import CPU_USE, GPU_USE, CurveKey, RunPoints, TurnPoint, by_use
 from core.vocabulary.answers import RunDetails, RunEntry
-from core.vocabulary.events import WaitingChanged
+from core.vocabulary.errors import LEFT_RUN, Problem
+from core.vocabulary.events import MemberLeft, WaitingChanged
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.phases import Finished
@@ -85,6 +86,16 @@ def test_a_laptop_that_goes_stands_where_the_run_was_and_comes_back_later() -> N
     now_s[0] = 90.0
     assert meter.on_event(away())
     assert points.turns == [TurnPoint(7.0, 10.0, B, "away"), TurnPoint(7.0, 40.0, B, "back")]
+
+
+def test_a_killed_laptop_is_lost_and_one_that_its_user_takes_out_has_left() -> None:
+    points = RunPoints(plan())
+    meter = UseMeter(points, lambda: 60.0)
+    points.on_event(first := step(7, loss=1.0))
+    meter.on_event(first)
+    for device, code in ((A, "killed"), (B, LEFT_RUN)):
+        assert meter.on_event(MemberLeft(run=RUN, device=device, problem=Problem(code=code, what="It went.")))
+    assert [(turn.device, turn.change) for turn in points.turns] == [(A, "lost"), (B, "left")]
 
 
 def test_a_past_runs_laptops_stand_where_the_run_was_at_that_second() -> None:

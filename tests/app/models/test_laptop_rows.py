@@ -1,5 +1,7 @@
 """A row for each laptop of a run."""
 
+from msgspec.structs import replace
+
 from app.models.laptop_rows import rows, why_no_gpu
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
@@ -71,6 +73,9 @@ def test_a_laptop_that_left_says_why_and_has_no_share() -> None:
     assert state.run is not None
     row = rows(state.run, state, NAMES)[OTHER]
     assert (row.state, row.detail, row.share, row.troubled) == ("Left", "It was closed.", "", True)
+    lost = replace(left, problem=Problem(code="killed", what="Its trainer was killed."))
+    state = after(lost)
+    assert state.run is not None and rows(state.run, state, NAMES)[OTHER].state == "Lost"
 
 
 def test_why_there_is_no_gpu_use_is_said_once() -> None:

@@ -111,7 +111,7 @@ def test_who_left_is_said_with_the_reason_and_who_goes_on() -> None:
     gone = MemberState(left=Problem(code="killed", what="Its trainer was killed."))
     run = Run(plan=plan(OTHER), phase=phases.Training(), members={ME: MemberState(), OTHER: gone})
     assert run_words.left_words(run, names) == ["other left: Its trainer was killed. here goes on alone."]
-    assert run_words.member_words(gone) == "left: Its trainer was killed."
+    assert run_words.member_words(gone) == "lost: Its trainer was killed."
     assert run_words.share_words(run, OTHER) == ""
     more = replace(run, members={**run.members, DeviceId("x"): MemberState()})
     assert run_words.left_words(more, names) == ["other left: Its trainer was killed. here and third go on."]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from core.history.attendance import Attendance, MemberChange, Track
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.laptops import Change
 from core.vocabulary.phases import Exit, ExitReason, Stopping
 from core.vocabulary.waits import Cause, WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN
@@ -47,13 +49,32 @@ def test_a_laptop_that_sleeps_is_away_once_and_back_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("code", "change"),
+    [("left", "left"), ("closed", "left"), ("stopped", "left"), ("killed", "lost"), ("device-away", "lost")],
+)
+def test_a_member_whose_user_took_it_out_has_left_and_any_other_was_lost(code: str, change: Change) -> None:
+    why = Problem(code=code, what="So it was.")
+    assert heard(ev.MemberLeft(run=RUN, device=BEN, problem=why)) == [MemberChange(BEN, change, "So it was.")]
+    assert heard(ended(BEN, Exit(reason="killed", problem=why))) == [MemberChange(BEN, change, "So it was.")]
+
+
+def test_a_script_that_fails_and_a_training_that_goes_back_lose_no_laptop() -> None:
+    wrong = Problem(code="script-error", what="ValueError: no.")
+    assert heard(ended(BEN, Exit(reason="script-error", problem=wrong))) == [
+        MemberChange(BEN, "left", "ValueError: no.")
+    ]
+    again = Problem(code="goes-back", what="An audit found a difference.")
+    assert heard(ended(BEN, Exit(reason="stopped", problem=again))) == []
+
+
 def test_a_member_that_the_others_went_on_without_has_left_once() -> None:
     left = ev.MemberLeft(run=RUN, device=BEN, problem=Problem(code="closed", what="It was closed."))
     assert heard(waits(BEN), left, waits(), left) == [
         MemberChange(BEN, "away"),
         MemberChange(BEN, "left", "It was closed."),
     ]
-    assert heard(ended(BEN, KILLED), left) == [MemberChange(BEN, "left", "It was killed.")]
+    assert heard(ended(BEN, KILLED), left) == [MemberChange(BEN, "lost", "It was killed.")]
 
 
 def test_a_member_that_is_waited_for_without_being_away_has_not_left() -> None:
@@ -64,11 +85,11 @@ def test_a_member_that_is_waited_for_without_being_away_has_not_left() -> None:
     ]
 
 
-def test_a_trainer_that_fails_has_left_once_and_says_why() -> None:
-    assert heard(ended(BEN, KILLED), ended(BEN, KILLED)) == [MemberChange(BEN, "left", "It was killed.")]
+def test_a_trainer_that_is_killed_is_lost_once_and_says_why() -> None:
+    assert heard(ended(BEN, KILLED), ended(BEN, KILLED)) == [MemberChange(BEN, "lost", "It was killed.")]
     assert heard(waits(BEN), ended(BEN, KILLED), waits()) == [
         MemberChange(BEN, "away"),
-        MemberChange(BEN, "left", "It was killed."),
+        MemberChange(BEN, "lost", "It was killed."),
     ], "and does not come back"
 
 

@@ -90,13 +90,13 @@ def test_the_use_of_graphics_cards_is_below_the_metrics_at_the_same_steps() -> N
         MembershipChanged(device=ANNA, change="away", at_s=0.0, second=-3.0),
         MembershipChanged(device=BEN, change="joined", at_s=0.0),
         MembershipChanged(device=BEN, change="away", at_s=0.0, second=20.0),
-        MembershipChanged(device=BEN, change="left", at_s=0.0, second=30.0),
+        MembershipChanged(device=BEN, change="lost", at_s=0.0, second=30.0),
     )
     found = panels(run_told(epochs={}, uses={BEN: uses}, membership=membership))
     assert [panel.title for panel in found] == ["loss", "accuracy", GPU_USE]
     (curve,) = found[-1].curves
     assert (curve.name, curve.points) == ("Ben's", [(1.0, 80.0), (11.0, 90.5), (40.0, 179.0)])
-    assert all(panel.turns == [(21.0, "Ben's away"), (31.0, "Ben's left")] for panel in found)
+    assert all(panel.turns == [(21.0, "Ben's away"), (31.0, "Ben's lost")] for panel in found)
 
 
 def test_without_a_card_the_processors_are_shown_and_without_numbers_nothing() -> None:

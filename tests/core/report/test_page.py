@@ -278,7 +278,7 @@ def test_the_page_shows_hardware_attendance_and_tf_config() -> None:
             MembershipChanged(device=ANNA, change="joined", at_s=1_790_000_008.0),
             MembershipChanged(device=BEN, change="away", at_s=1_790_000_075.0, second=60.0),
             MembershipChanged(
-                device=BEN, change="left", at_s=1_790_003_700.0, second=99.0, words="It was killed."
+                device=BEN, change="lost", at_s=1_790_003_700.0, second=99.0, words="It was killed."
             ),
         ),
     )
@@ -297,7 +297,7 @@ def test_the_page_shows_hardware_attendance_and_tf_config() -> None:
         "Ben's CPU 15 %",
         "0:08 Anna's began to train",
         "1:15 Ben's was away: it did not answer",
-        "1:01:40 Ben's left: It was killed.",
+        "1:01:40 Ben's was lost: It was killed.",
         f"Messages from Tandem {said[0]}",
         "Best epochs val_loss 0.55 in epoch 3",
         'TF_CONFIG Anna\'s {"cluster": {"chief": ["192.168.1.10:20001"], "worker"',

@@ -773,7 +773,8 @@ async def test_the_others_go_on_without_a_trainer_that_was_killed(three: Lan, sp
         run = node.state.run
         assert run is not None and run.summary is not None and run.summary.left == {ben.device: 1}
         details = await node.runs.history.find(run.plan.run)
-        assert [turn.words for turn in details.membership if turn.change == "left"] == ["It was killed."]
+        gone = [(turn.change, turn.words) for turn in details.membership if turn.device == ben.device]
+        assert gone[1:] == [("lost", "It was killed.")] and details.left == {ben.device}
 
 
 async def test_stop_on_a_laptop_that_has_left_frees_it_and_nobody_else(lan: Lan, spec: RunSpec) -> None:

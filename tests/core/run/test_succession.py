@@ -278,7 +278,7 @@ async def test_the_starters_record_has_who_left_and_joined_without_it(three: Lan
     assert [(names[turn.device], turn.change) for turn in found] == [
         *((name, "joined") for name in names.values()),
         ("Anna", "lost"),
-        *(("Ben", "joined"), ("Cleo", "joined"), ("Cleo", "left")),
+        *(("Ben", "joined"), ("Cleo", "joined"), ("Cleo", "lost")),
         *(("Anna", "back"), ("Ben", "joined")),
     ]
     seconds = [turn.second for turn in found if turn.second is not None]
