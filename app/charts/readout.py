@@ -17,7 +17,6 @@ from core.vocabulary.ids import DeviceId, short
 
 MOST_ENDS = 6
 """With more lines, only validation's last values are shown: readers comparing runs look at these."""
-LOST = "NaN"
 MOST_TURNS = 200
 
 
@@ -92,7 +91,7 @@ def turn_marks(points: RunPoints, names: Mapping[DeviceId, str], look: Look) -> 
     shades = theme.colours()
     colours = {"away": shades.warning, "back": shades.good, "lost": shades.bad, "left": shades.bad}
     lost = [
-        TurnMark(line.along(look.axis)[line.bad[0]], LOST, shades.bad)
+        TurnMark(line.along(look.axis)[line.bad[0]], brief(line.values[line.bad[0]]), shades.bad)
         for key, line in points.curves.items()
         if key.metric == "loss" and not key.validation and line.bad
     ]

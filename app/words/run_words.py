@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
+from math import inf, isfinite
 from typing import NamedTuple
 
 from app.words import device_names
@@ -132,13 +132,15 @@ def logs_words(logs: dict[str, float]) -> str:
 
 
 def epoch_line(epoch: EpochEnd) -> str:
-    """``epoch 3/8: loss 0.2345 (1.2 s)``; without a finite value only its time."""
-    said = (f"epoch {sentences.epoch_words(epoch)}", logs_words(epoch.logs))
+    """``epoch 3/8: loss 0.2345 (1.2 s)``; without a value only its time."""
+    said = (f"epoch {sentences.epoch_words(epoch)}", logs_words(epoch.values))
     return f"{': '.join(filter(None, said))} ({units.duration(epoch.seconds)})"
 
 
 def number(value: float) -> str:
     """Four significant digits, as people read them."""
+    if not isfinite(value):
+        return "NaN" if value != value else "infinite"
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.3e}"
 
 

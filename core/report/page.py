@@ -293,13 +293,15 @@ def _epochs(details: RunDetails) -> _Epochs:
     devices = shown_devices(details)
     names = member_names(details)
     all_rows = [(device, epoch) for device in devices for epoch in details.epochs.get(device, ())]
-    metrics = sorted({name for _, epoch in all_rows for name in epoch.logs}, key=loss_first)
+    metrics = sorted({name for _, epoch in all_rows for name in epoch.values}, key=loss_first)
     several_fits = len({epoch.fit for _, epoch in all_rows}) > 1
     rows = []
     for device, epoch in all_rows[-MOST_EPOCHS:]:
         whose = f"{names.get(device, short(device))}: " if len(devices) > 1 else ""
         fit = f"fit {epoch.fit + 1}, " if several_fits else ""
-        numbers = [f"{epoch.logs[name]:.6g}" if name in epoch.logs else "" for name in metrics]
+        values: dict[str, str] = {**epoch.not_finite}
+        values |= {name: f"{value:.6g}" for name, value in epoch.logs.items()}
+        numbers = [values.get(name, "") for name in metrics]
         rows.append((f"{whose}{fit}{epoch_words(epoch)}", [*numbers, f"{epoch.seconds:,.1f} s"]))
     cut = f"The last {len(rows):,} of {len(all_rows):,}" if len(all_rows) > len(rows) else ""
     return _Epochs(metrics, rows, cut)

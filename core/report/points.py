@@ -18,7 +18,7 @@ from core.vocabulary.events import Event, MemberEndedEpoch, MemberLeft, MemberPr
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import Change
 from core.vocabulary.plan import Plan
-from core.vocabulary.progress import EpochEnd, Progress
+from core.vocabulary.progress import EpochEnd, Progress, floats
 
 GPU_USE, CPU_USE = "GPU use, %", "CPU use, %"
 USES = (GPU_USE, CPU_USE)
@@ -271,12 +271,16 @@ def _add(
 def _values(report: Progress | EpochEnd) -> dict[str, float]:
     """A report's values by metric. For a step: means since the previous report, where the trainer reports
     them. Keras' own values are means over the epoch so far, which jump at the start of an epoch."""
-    found = dict(report.logs)
     if isinstance(report, Progress):
         measured = {GRADIENT_NORM: report.grad_norm, SAMPLES_S: report.samples_s}
         known = {name: value for name, value in measured.items() if value is not None}
-        found = {**(report.logs if report.recent is None else report.recent), **known}
-    return found if report.diverged is None else {**found, "loss": math.nan}
+        logs = report.logs if report.recent is None else report.recent
+        found = {**logs, **floats(report.not_finite), **known}
+    else:
+        found = report.values
+    if report.diverged is not None and math.isfinite(found.get("loss", 0.0)):
+        found["loss"] = math.nan if report.diverged.value == "NaN" else math.inf
+    return found
 
 
 def by_use(names: Iterable[str]) -> list[str]:

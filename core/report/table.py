@@ -21,12 +21,12 @@ def history_csv(details: RunDetails) -> str:
     ``epoch_steps`` of ``epoch_steps_planned`` steps were done: fewer if the epoch was interrupted.
     """
     rows = [(name, epoch) for _, name, epochs in _members(details) for epoch in epochs]
-    metrics = sorted({metric for _, epoch in rows for metric in epoch.logs}, key=loss_first)
+    metrics = sorted({metric for _, epoch in rows for metric in epoch.values}, key=loss_first)
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow((*_COLUMNS, *(_cell(metric) for metric in metrics)))
     for name, epoch in rows:
-        values = (epoch.logs.get(metric, "") for metric in metrics)
+        values = (epoch.values.get(metric, "") for metric in metrics)
         numbers = (epoch.fit + 1, epoch.epoch + 1, epoch.step + 1, round(epoch.seconds, 3))
         planned = ("" if each is None else each for each in (epoch.steps, epoch.steps_in_epoch))
         table.writerow((_cell(name), *numbers, *planned, *values))

@@ -17,7 +17,7 @@ from core.trainer.reporter import Reporter
 from core.vocabulary import trainer_messages
 from core.vocabulary.bounds import MOST_LOGS, NAME
 from core.vocabulary.plan import split_rows
-from core.vocabulary.progress import Diverged, EpochEnd, Expectation, Progress
+from core.vocabulary.progress import Diverged, EpochEnd, Expectation, NotFinite, Progress
 
 STEP_EVERY_S = 0.1
 """Seconds between two reported steps. The only throttle between Keras and a plot: here it saves training from
@@ -123,6 +123,7 @@ class ReportingObserver:
             steps_in_epoch=self._steps if batch else None,
             logs=self._finite(report.logs),
             recent=None if report.recent is None else self._finite(report.recent),
+            not_finite=_not_finite(report.logs if report.recent is None else report.recent),
             steps_s=self._steps_s(step, rate),
             samples_s=report.rows * rate if rate and report.rows else None,
             step_s=report.step_s,
@@ -165,6 +166,7 @@ class ReportingObserver:
             steps=self._steps if steps is None else steps,
             steps_in_epoch=self._steps,
             diverged=self._diverged,
+            not_finite=_not_finite(logs),
         )
         self._epoch_began_s = now_s
         self._reporter.send(trainer_messages.EpochEnded(epoch=end))
@@ -228,7 +230,7 @@ class ReportingObserver:
             self._diverged = Diverged(value=value, epoch=epoch, step=step)
 
     def _finite(self, logs: Mapping[str, float]) -> dict[str, float]:
-        """The logs that are finite: JSON has no NaN. Reports a loss that is not, once per fit."""
+        """The logs that are finite. Reports a loss that is not, once per fit."""
         loss = logs.get("loss", 0.0)
         mine_to_say = self.is_chief() or not self.shares  # where rows are shared, all have the same loss
         if mine_to_say and not math.isfinite(loss) and self._said_diverged != self._fit:
@@ -253,8 +255,18 @@ class ReportingObserver:
         return max(0, step - (self._base or 0) - 1)
 
 
+def _not_finite(logs: Mapping[str, float]) -> NotFinite:
+    return {
+        name[:NAME]: "NaN" if math.isnan(value) else "infinite" if value > 0 else "-infinite"
+        for name, value in islice(logs.items(), MOST_LOGS)
+        if not math.isfinite(value)
+    }
+
+
 def _at_end(last: Progress, now_s: float, epoch: int, step: int, done: int | None) -> Progress:
     """``done``: steps of the epoch."""
     total = None if last.done is None else last.done + step - last.step
     batch = max(0, (done or 1) - 1)
-    return replace(last, at_s=now_s, epoch=epoch, step=step, batch=batch, recent={}, done=total)
+    return replace(
+        last, at_s=now_s, epoch=epoch, step=step, batch=batch, recent={}, not_finite={}, done=total
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf, nan
 from typing import Annotated, Literal
 
 import msgspec
 
 from core.vocabulary.bounds import (
     LOG,
+    MOST_LOGS,
     Few,
     FewBy,
     FilePath,
@@ -22,6 +24,15 @@ from core.vocabulary.bounds import (
 )
 
 MOST_ROWS = 1e12
+
+
+NotFinite = Annotated[dict[Name, Literal["NaN", "infinite", "-infinite"]], msgspec.Meta(max_length=MOST_LOGS)]
+"""Metrics that are no finite numbers, by name: JSON has none of these."""
+_FLOATS = {"NaN": nan, "infinite": inf, "-infinite": -inf}
+
+
+def floats(metrics: NotFinite) -> dict[str, float]:
+    return {name: _FLOATS[what] for name, what in metrics.items()}
 
 
 class Diverged(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +87,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     recent: Logs | None = None
     """Means since the previous report, for values that Keras averages over the epoch so far. Other metrics
     are left out; values of no metric are as in ``logs``. None: unknown."""
+    not_finite: NotFinite = {}
+    """Those of ``recent`` if it is known, else of ``logs``."""
 
     @property
     def rows(self) -> int:
@@ -184,6 +197,12 @@ class EpochEnd(msgspec.Struct, frozen=True, kw_only=True):
     steps: int | None = None
     steps_in_epoch: int | None = None
     diverged: Diverged | None = None
+    not_finite: NotFinite = {}
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Its logs, NaN and infinities included."""
+        return {**self.logs, **floats(self.not_finite)}
 
 
 class Best(msgspec.Struct, frozen=True, kw_only=True):

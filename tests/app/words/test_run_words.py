@@ -52,7 +52,7 @@ def test_the_loss_comes_first_and_validation_last() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(0.0, "0.0000"), (1e-5, "1.000e-05"), (123456.0, "1.235e+05"), (float("nan"), "nan")]
+    ("value", "shown"), [(0.0, "0.0000"), (1e-5, "1.000e-05"), (123456.0, "1.235e+05"), (float("nan"), "NaN")]
 )
 def test_numbers_are_short(value: float, shown: str) -> None:
     assert run_words.number(value) == shown
@@ -104,6 +104,8 @@ def test_an_epoch_without_a_finite_value_has_its_time_alone() -> None:
     epoch = EpochEnd(at_s=1.0, epoch=0, epochs=2, step=19, logs={"loss": 0.5}, seconds=1.25)
     assert run_words.epoch_line(epoch) == "epoch 1/2: loss 0.5000 (1.2 s)"
     assert run_words.epoch_line(replace(epoch, logs={})) == "epoch 1/2 (1.2 s)"
+    lost = replace(epoch, not_finite={"val_loss": "NaN", "mae": "-infinite"})
+    assert run_words.epoch_line(lost) == "epoch 1/2: loss 0.5000, mae infinite, val_loss NaN (1.2 s)"
 
 
 def test_who_left_is_said_with_the_reason_and_who_goes_on() -> None:

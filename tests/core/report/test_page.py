@@ -357,6 +357,10 @@ def test_a_run_whose_loss_became_nan_is_not_simply_finished() -> None:
     assert f"train.py: {finished} train.py {finished} · 2 laptops" in found.text
     assert "loss NaN since epoch 31 accuracy, last epoch 0.1" in found.text
     assert found.all("b")[0] == {"class": "flaw"}, "amber, as in the window"
+    epoch = EpochEnd(
+        at_s=0.0, epoch=0, epochs=1, step=0, logs={"mae": 0.5}, seconds=1.0, not_finite={"loss": "NaN"}
+    )
+    assert "1/1 NaN 0.5 1.0 s" in shown(run_told(epochs={ANNA: (epoch,)})).text
     stopped = shown(run_told(summary=summary, phase=Stopped())).text
     assert "stopped · Loss became NaN in epoch 31 · 2 laptops" in stopped
     differs = replace(SUMMARY, told=("Dropout is drawn on each laptop.",))

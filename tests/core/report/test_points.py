@@ -10,7 +10,7 @@ from core.vocabulary.events import MemberEndedEpoch, MemberLogged, MemberProgres
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import Member, Moment, Plan, Resumption, Role, Task
-from core.vocabulary.progress import EpochEnd, LogLines, Progress
+from core.vocabulary.progress import Diverged, EpochEnd, LogLines, Progress
 
 A, B, RUN = DeviceId("a" * 64), DeviceId("b" * 64), RunId("r")
 
@@ -88,6 +88,16 @@ def test_values_that_are_not_finite_are_marked() -> None:
     for number, value in enumerate([1.0, math.nan, math.inf]):
         points.on_event(step(number, loss=value))
     assert points.curves[CurveKey(DeviceId(""), "loss", False)].bad == [1, 2]
+
+
+def test_a_loss_that_became_infinite_is_not_called_nan() -> None:
+    points = RunPoints(plan())
+    lost = (Diverged(value="NaN", epoch=0, step=0), Diverged(value="infinite", epoch=0, step=1))
+    for number, diverged in enumerate(lost):
+        progress = replace(step(number).progress, diverged=diverged)
+        points.on_event(MemberProgressed(run=RUN, device=A, progress=progress))
+    values = points.curves[CurveKey(DeviceId(""), "loss", False)].values
+    assert math.isnan(values[0]) and values[1] == math.inf
 
 
 def test_a_script_that_logs_endless_names_gets_a_limited_number_of_curves() -> None:

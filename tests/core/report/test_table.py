@@ -5,7 +5,7 @@ import json
 
 from core.report.table import history_csv, history_json
 from core.speed.sentences import epoch_words
-from core.vocabulary.progress import EpochEnd
+from core.vocabulary.progress import EpochEnd, NotFinite
 from tests.core.cluster.laptops import ANNA, BEN
 from tests.core.run.told import epochs_of, run_told
 
@@ -36,6 +36,13 @@ def test_a_metric_that_only_some_epochs_have_leaves_empty_cells() -> None:
     epochs = (*epochs_of(1, validation=False), *epochs_of(1, fit=1))
     found = rows(history_csv(run_told(epochs={ANNA: epochs})))
     assert [row["val_loss"] for row in found] == ["", "2.2"]
+
+
+def test_a_value_that_is_no_finite_number_is_written_as_programs_read_it() -> None:
+    lost: NotFinite = {"loss": "NaN", "mae": "infinite"}
+    epoch = EpochEnd(at_s=0.0, epoch=0, epochs=1, step=0, seconds=1.0, not_finite=lost)
+    (found,) = rows(history_csv(run_told(epochs={ANNA: (epoch,)})))
+    assert (found["loss"], found["mae"]) == ("nan", "inf")
 
 
 def test_a_name_that_a_spreadsheet_would_calculate_is_shown_as_text() -> None:

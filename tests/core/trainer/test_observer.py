@@ -8,18 +8,20 @@ from typing import Any, cast
 
 import pytest
 
+from core.report.points import RunPoints
 from core.supervisor import spawn
 from core.trainer.exact.interface import StepReport
 from core.trainer.observer import ReportingObserver
 from core.trainer.reporter import Reporter
 from core.vocabulary import trainer_messages, wire
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.progress import Diverged, EpochEnd, Progress
 
 PIPE_LINE = (
     b'{"type":"progressed","progress":{"at_s":1001.0,"fit":0,"epoch":1,"epochs":5,"step":3,"batc'
     b'h":3,"steps_in_epoch":10,"logs":{"loss":0.5},"samples_s":3200.0,"steps_s":50.0,"step_s":0.'
     b'02,"wait_s":0.005,"grad_norm":1.25,"share":16,"wire_s":0.004,"wire_bytes":196,"done":14,"'
-    b'diverged":null,"met_every":0,"recent":null}}'
+    b'diverged":null,"met_every":0,"recent":null,"not_finite":{}}}'
 )
 
 
@@ -277,6 +279,32 @@ def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(kept: Kept, lo
         message = trainer_messages.Progressed(progress=message) if isinstance(message, Progress) else message
         assert wire.from_json(wire.to_json(message), type(message)) == message
     assert kept.of(Progress)[0].logs == {"mae": 1.0}
+
+
+def test_whatever_is_no_finite_number_reaches_the_plots_as_what_it_is(
+    observer: ReportingObserver, kept: Kept
+) -> None:
+    """Trainer → JSON → curves."""
+    logs = {"loss": 0.5, "mae": math.inf, "gain": -math.inf, "auc": math.nan}
+    observer.on_fit_began(2, 10, 64)
+    observer.on_step(report(1, batch=1, logs=logs))
+    observer.on_step(replace(report(2, batch=2, logs=logs), recent={"loss": 0.4, "mae": math.nan}))
+    observer.on_epoch_ended(0, {**logs, "val_loss": math.nan, "val_mae": 1.0})
+    points = RunPoints()
+    for told in kept.told:
+        if isinstance(told, Progress | EpochEnd):
+            points.add(DeviceId("a"), wire.from_json(wire.to_json(told), type(told)))
+    bad = {
+        f"{'val_' * key.validation}{key.metric}": [str(line.values[at]) for at in line.bad]
+        for key, line in points.curves.items()
+        if line.bad
+    }
+    assert bad == {"mae": ["inf", "nan"], "gain": ["-inf"], "auc": ["nan"], "val_loss": ["nan"]}
+    ends = {key.metric: str(line.values[0]) for key, line in points.ends.items()}
+    assert ends == {"loss": "0.5", "mae": "inf", "gain": "-inf", "auc": "nan"}
+    assert kept.of(EpochEnd)[0].values == pytest.approx(
+        {**logs, "val_loss": math.nan, "val_mae": 1.0}, nan_ok=True
+    )
 
 
 def test_where_a_loss_became_no_number_is_reported_until_it_is_one_again(
