@@ -20,6 +20,9 @@ CONSEQUENCES: frozenset[ExitReason] = frozenset({"lost-peer", "never-met"})
 OWN_FAULTS: frozenset[ExitReason] = frozenset({"script-error", "out-of-memory"})
 """Exits that no other member can have caused."""
 
+OF_ALL = (exchange.MISMATCH, exchange.ENDED, ARGUMENTS_REFUSED)
+"""Codes of problems that name every member concerned, or concern all of them."""
+
 LINK_LOST = "its link was lost"
 """The reason for a member that is gone."""
 _PORTS = "Allow TCP ports 20000–32000 in the laptops' firewalls; over TLS, one of two is enough."
@@ -49,8 +52,8 @@ _IN_WORDS: dict[ExitReason, tuple[str, str]] = {
 def trainer_failed(plan: Plan, device: DeviceId, task: str, end: Exit) -> Problem:
     """The verdict of one trainer, with the name of its laptop where there are several."""
     problem = what_ended(end)
-    if len(plan.members) == 1 or problem.code in (exchange.MISMATCH, exchange.ENDED, ARGUMENTS_REFUSED):
-        return problem  # those name every member concerned, or concern all of them
+    if len(plan.members) == 1 or problem.code in OF_ALL:
+        return problem
     where = plan.member(device).name
     if len(plan.tasks_of(device)) > 1:
         where += f" ({task})"

@@ -43,6 +43,9 @@ START_MORE_S = 30.0
 trainer's more precise verdict arrives first. The sum limits the time from launch until all have met."""
 CAUSE_S = 1.0
 """Wait for the real cause after a failure that may be a consequence, such as a lost peer."""
+SAME_FAULT_S = 4.0
+"""Before the first step, after a script's error on one laptop: for the others to reach the same line. They
+load TensorFlow at different speeds."""
 END_S = 5.0
 """For members to confirm that their trainers were killed; then the run ends without waiting for the rest."""
 END_LINK_S = 13.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -20,6 +21,9 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, Failed, Finished, Phase, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Plan
 from core.vocabulary.plausible import sound_summary
+
+_ERROR = re.compile(r"(\w+): .* (\(.+, line \d+\))\.", re.DOTALL)
+"""``FileNotFoundError: … (train.py, line 12).``"""
 
 
 def on_met(turn: CoordinatorTurn) -> None:
@@ -46,8 +50,8 @@ def check_for_end(turn: CoordinatorTurn) -> None:
     match state.stage:
         case co.Ending() if state.all_ended():
             conclude(turn)
-        case co.Failing(cause) if state.all_ended():
-            abandon(turn, cause, cause=cause, weak=True)
+        case co.Failing(cause, weak) if state.all_ended():
+            abandon(turn, cause, cause=cause, weak=weak)
         case co.Keeping(cause) if not _may_keep(state):
             abandon(turn, cause, cause=cause)
         case co.Draining() if state.outputs == "here":
@@ -145,7 +149,7 @@ def fail(turn: CoordinatorTurn, problem: Problem, *, weak: bool = False) -> None
                 turn.enter(replace(ending, cause=problem, weak=weak))
         case co.Keeping():
             check_for_end(turn)
-        case co.Failing() if weak:
+        case co.Failing(weak=replaceable) if weak or not replaceable:
             pass
         case _ if weak:
             turn.enter(co.Failing(problem))
@@ -156,8 +160,15 @@ def fail(turn: CoordinatorTurn, problem: Problem, *, weak: bool = False) -> None
 
 
 def fail_with_script(turn: CoordinatorTurn, problem: Problem, device: DeviceId) -> None:
-    """The script on ``device`` failed: save what was trained until then, before everything ends."""
+    """The script on ``device`` failed: before the first step see whether it fails everywhere; later save what
+    was trained until then, before everything ends."""
     chief = turn.state.chief
+    starts = isinstance(turn.state.stage, co.Running) and isinstance(turn.state.phase, Starting)
+    if starts and turn.state.unfinished() and problem.code not in problems.OF_ALL:
+        turn.enter(co.Failing(problem, weak=False))
+        turn.cancel("start", "finish")
+        turn.wait("cause", limits.SAME_FAULT_S)
+        return
     if not isinstance(turn.state.stage, co.Running) or device == chief.device or not _may_keep(turn.state):
         fail(turn, problem)
         return
@@ -253,8 +264,14 @@ def conclude(turn: CoordinatorTurn) -> None:
 def _of_all(plan: Plan, exits: Sequence[Exit]) -> Problem | None:
     """The problem that ended every trainer alike, and so is no single laptop's; None: there is none."""
     own = [end.problem for end in exits if end.problem is not None and end.reason in problems.OWN_FAULTS]
-    alike = len({(problem.code, problem.what) for problem in own}) == 1
+    alike = len({(problem.code, *_raised(problem.what)) for problem in own}) == 1
     return own[0] if alike and len(own) == len(plan.tasks) > 1 else None
+
+
+def _raised(what: str) -> tuple[str, ...]:
+    """An error's kind and place: its text may name a folder that has another path on each laptop."""
+    found = _ERROR.fullmatch(what)
+    return (what,) if found is None else found.groups()
 
 
 def log_if_nothing_shared(turn: CoordinatorTurn) -> None:

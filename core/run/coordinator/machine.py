@@ -344,8 +344,8 @@ def _on_wait_over(turn: CoordinatorTurn, wait: Wait) -> None:
             late = [d for d, part in state.parts.items() if part.phase not in ("training", "ended")]
             ports = [task.port for device in late for task in state.plan.tasks_of(device) if task.port]
             fail(turn, problems.not_started([state.name(device) for device in late], ports, state.start_s))
-        case "cause", co.Failing(cause):
-            abandon(turn, cause, cause=cause, weak=True)
+        case "cause", co.Failing(cause, weak):
+            abandon(turn, cause, cause=cause, weak=weak)
         case "cause", co.Keeping(cause):
             abandon(turn, cause, cause=cause)
         case "end", _:

@@ -181,9 +181,11 @@ class Draining:
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A trainer ended, perhaps because another one did: wait a moment for a better cause."""
+    """A trainer ended, perhaps because another one did: wait a moment for a better cause. ``weak`` False: by
+    an error of its own, before the first step; wait for the others to end by the same one."""
 
     cause: Problem
+    weak: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,17 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.limits import Wait
-from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
+from core.vocabulary.phases import (
+    ARGUMENTS_REFUSED,
+    Exit,
+    Failed,
+    Finished,
+    Preparing,
+    Starting,
+    Stopped,
+    Stopping,
+    Training,
+)
 from core.vocabulary.plan import Plan, Role, StrategyKind
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.traffic import From, LinkAway, LinkLost
@@ -414,13 +424,53 @@ def test_the_chiefs_script_error_is_named_with_its_member_and_ends_all_at_once()
     assert verdict(world).what == "On Anna's: ValueError in line 7."
 
 
-def test_a_script_error_before_any_step_ends_all_at_once() -> None:
+def a_script_fails_before_any_step() -> World:
     world = World()
     world.settle()
-    world.end_trainer(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
+    world.end_trainer(BEN, "worker:0", failing("script-error", "OSError: /home/ben/x (train.py, line 7)."))
+    assert world.members[ANNA].trainers == {"chief:0": -1}, "it may reach the same line"
+    assert world.waits == {"cause": limits.SAME_FAULT_S} and isinstance(world.phase, Starting)
+    return world
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        failing("script-error", "OSError: /home/ben/x (train.py, line 8)."),
+        failing("script-error", "ValueError: /home/ben/x (train.py, line 7)."),
+        failing("killed"),
+        failing("lost-peer"),
+        FINISHED,
+    ],
+    ids=["elsewhere", "another", "killed", "a consequence", "none"],
+)
+def test_an_error_before_any_step_is_the_laptops_own_where_the_others_have_another_or_none(end: Exit) -> None:
+    world = a_script_fails_before_any_step()
+    world.end_trainer(ANNA, "chief:0", end)
+    assert verdict(world).what == "On Ben's: OSError: /home/ben/x (train.py, line 7)."
+
+
+def test_an_error_before_any_step_ends_all_after_a_moment() -> None:
+    world = a_script_fails_before_any_step()
+    world.fire("cause")
+    world.settle()
     assert world.members[ANNA].trainers == {"chief:0": 2}
     world.end_trainer(ANNA, "chief:0", failing("killed"))
-    assert verdict(world).what == "On Ben's: ValueError in line 7."
+    assert verdict(world).what == "On Ben's: OSError: /home/ben/x (train.py, line 7)."
+
+
+def test_an_error_in_the_same_line_of_all_laptops_is_said_of_none_alone() -> None:
+    world = a_script_fails_before_any_step()
+    world.end_trainer(ANNA, "chief:0", failing("script-error", "OSError: /home/anna/x (train.py, line 7)."))
+    assert verdict(world).what == "OSError: /home/anna/x (train.py, line 7)."
+
+
+def test_arguments_that_the_script_refuses_end_all_at_once() -> None:
+    world = World()
+    world.settle()
+    refused = Problem(code=ARGUMENTS_REFUSED, what="error: --epoch 3")
+    world.end_trainer(BEN, "worker:0", Exit(reason="script-error", problem=refused))
+    assert world.members[ANNA].trainers == {"chief:0": 2}
 
 
 def test_an_error_on_all_laptops_names_no_single_one() -> None:
