@@ -286,6 +286,7 @@ class Conductor(QObject):
         if isinstance(runs, RunsView):
             runs.train_asked.connect(lambda: self.window.go_to(TRAIN))
             runs.again_asked.connect(self._run_again)
+            runs.draft_asked.connect(lambda draft: self._on_train(lambda train: train.prepare(draft)))
             runs.resumed.connect(self._show_run)
             runs.live_asked.connect(self._show_run)
 

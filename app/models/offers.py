@@ -1,18 +1,19 @@
-"""What a click can do about a finding before the start. Pure."""
+"""What a click can do about a finding before the start, and about a result's advice. Pure."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from msgspec import structs
 
 from app.models.argument_fields import name_of, value_of, with_value
-from app.models.draft import RunDraft, split, taking_part
-from core.speed.sentences import WORTH, compared
-from core.vocabulary.answers import Finding, ScriptRead
+from app.models.draft import RunDraft, as_then, split, taking_part
+from app.models.shown_run import ShownRun
+from core.speed.sentences import WORTH, achieved, compared
+from core.vocabulary.answers import Declared, Finding
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.progress import Advice
@@ -53,7 +54,19 @@ def installing(installs: Iterable[DeviceId], state: State) -> tuple[Offer, ...]:
     return tuple(Offer(said, device=each, installs=True) for each, said in words.items())
 
 
-def by_advice(advice: Advice, draft: RunDraft, state: State, read: ScriptRead) -> Iterator[Offer]:
+def after(run: ShownRun, state: State) -> dict[str, RunDraft]:
+    """What its result advises for the next run, by the words of a button."""
+    if not run.own or run.entry is None or run.summary is None or run.plan is None:
+        return {}
+    advice = achieved(run.summary, run.plan).advice
+    found = by_advice(advice, as_then(run.entry, state), state) if advice is not None else ()
+    return {offer.words: offer.draft for offer in found if offer.draft is not None}
+
+
+def by_advice(
+    advice: Advice, draft: RunDraft, state: State, declared: Sequence[Declared] = ()
+) -> Iterator[Offer]:
+    """``declared``: the script's options, where they are known."""
     options = draft.options
     if advice.narrow is not None and options.wire == "f32":
         yield Offer("Send half the bytes", replace(draft, options=structs.replace(options, wire="bf16")))
@@ -65,7 +78,7 @@ def by_advice(advice: Advice, draft: RunDraft, state: State, read: ScriptRead) -
     if advice.cause == "shares" and draft.shares:
         yield Offer("Share by speed", replace(draft, shares={}))
     if advice.cause in ("steps", "wire", "load"):
-        yield from _larger_batch(draft, read)
+        yield from _larger_batch(draft, declared)
     # Where even the slowest alone is faster than all, so is this one.
     alone_is_faster = advice.here or advice.fast_s > advice.slow_s * advice.together > 0
     if alone_is_faster and advice.together < WORTH:
@@ -79,10 +92,10 @@ def alone(draft: RunDraft, state: State) -> Iterator[Offer]:
         yield Offer("Train on this laptop alone", without)
 
 
-def _larger_batch(draft: RunDraft, read: ScriptRead) -> Iterator[Offer]:
+def _larger_batch(draft: RunDraft, declared: Sequence[Declared]) -> Iterator[Offer]:
     """Twice the rows, where the script has an option for them."""
     words = split(draft.arguments)
-    option = next((each for each in read.options if each.takes and set(each.names) & set(_BATCH)), None)
+    option = next((each for each in declared if each.takes and set(each.names) & set(_BATCH)), None)
     if option is None or isinstance(words, Problem):
         return
     rows = value_of(words, option)

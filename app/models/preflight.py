@@ -339,7 +339,7 @@ def _speed(draft: RunDraft, state: State, read: ScriptRead, plan: PlanMade | Non
     justifies a promise before the run."""
     if plan is not None and plan.expectation:
         level: Literal["ok", "warning"] = "warning" if plan.advice else "ok"
-        helps = offers.by_advice(plan.advice, draft, state, read) if plan.advice is not None else ()
+        helps = offers.by_advice(plan.advice, draft, state, read.options) if plan.advice is not None else ()
         return _line(level, "speed", plan.expectation, advice_words(plan.advice, WINDOW), *helps)
     if len(taking_part(draft, state)) > 1 and (draft.strategy or read.kind) == "managed":
         return _line("note", "speed", "The speed-up will be measured in the first seconds of the run.")

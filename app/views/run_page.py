@@ -19,9 +19,11 @@ from core.vocabulary.state import State
 
 
 class RunPage(QWidget):
-    """``again_asked(entry)``: fill the form with that run again; None while its record is not read."""
+    """``again_asked(entry)``: fill the form with that run again; None while its record is not read.
+    ``draft_asked(draft)``: fill it with what the result advises."""
 
     again_asked = Signal(object)
+    draft_asked = Signal(object)
 
     def __init__(self, bridge: Bridge, charts: ChartPanel) -> None:
         super().__init__()
@@ -32,6 +34,7 @@ class RunPage(QWidget):
         self.setLayout(column(self.page))
         self.outcome = OutcomeCard(bridge)
         self.outcome.again_asked.connect(lambda: self.again_asked.emit(self.entry))
+        self.outcome.draft_asked.connect(self.draft_asked)
         self.charts = charts
         self.charts.bar.keep_in(bridge)
         self.plots = Card()

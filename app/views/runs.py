@@ -52,12 +52,14 @@ _OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised, HistoryChanged)
 
 class RunsView(View):
     """``train_asked``: there is no run yet, and the user wants one. ``again_asked(entry)``: prepare that
-    run again. ``resumed``: a past run was resumed. ``live_asked``: the chosen run is under way."""
+    run again. ``draft_asked(draft)``: prepare that one. ``resumed``: a past run was resumed. ``live_asked``:
+    the chosen run is under way."""
 
     title = "Runs"
     resumed = Signal()
     live_asked = Signal()
     again_asked = Signal(object)
+    draft_asked = Signal(object)
     train_asked = Signal()
 
     def __init__(self, bridge: Bridge) -> None:
@@ -73,6 +75,7 @@ class RunsView(View):
         self.past = PastRun(bridge)
         self.past.closed.connect(self.show_list)
         self.past.again_asked.connect(self.again_asked)
+        self.past.draft_asked.connect(self.draft_asked)
         self.past.labelled.connect(self._label)
         self.past.outcome.resumed.connect(self.resumed)
         self.pages = QStackedWidget()

@@ -9,7 +9,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
 from app.bridge import Bridge
-from app.models.draft import as_then, like_trial
+from app.models.draft import RunDraft, as_then, like_trial
 from app.views.sweep_card import SweepCard
 from app.views.train_live import TrainLive
 from app.views.train_setup import TrainSetup
@@ -40,6 +40,7 @@ class TrainView(View):
         self.live = TrainLive(bridge)
         self.live.new_asked.connect(self._prepare_another)
         self.live.again_asked.connect(self._again)
+        self.live.draft_asked.connect(self.prepare)
         self.setup.live_asked.connect(self.show_live)
         self.setup.refused.connect(self.show_setup)
         self.setup.devices_asked.connect(self.devices_asked)
@@ -70,11 +71,15 @@ class TrainView(View):
 
     def run_again(self, entry: RunEntry) -> None:
         """Like that run of the history, as far as its record goes."""
-        self.show_setup()
-        self.setup.prepare(as_then(entry, self.bridge.state))
+        self.prepare(as_then(entry, self.bridge.state))
         if isinstance(entry.phase, Failed) and entry.phase.problem.code == ARGUMENTS_REFUSED:
             self.setup.arguments.setFocus()
             self.setup.arguments.selectAll()
+
+    def prepare(self, draft: RunDraft) -> None:
+        """Fills the form with it."""
+        self.show_setup()
+        self.setup.prepare(draft)
 
     def show_setup(self) -> None:
         self._show_page(self.setup)
@@ -125,8 +130,7 @@ class TrainView(View):
         sweep = self.bridge.state.sweep
         assert sweep is not None and self.sweep is not None, "its card is shown"
         self.sweep.dismiss()  # the form is below it
-        self.show_setup()
-        self.setup.prepare(like_trial(sweep.spec.run, trial, self.bridge.state))
+        self.prepare(like_trial(sweep.spec.run, trial, self.bridge.state))
         self.setup.arguments.setFocus()  # it may be trained as long as one likes
 
     def _prepare_another(self) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
 
 from app.bridge import Bridge
-from app.models import headline, run_again
+from app.models import headline, offers, run_again
+from app.models.draft import RunDraft
 from app.models.shown_run import ShownRun
 from app.widgets.buttons import button
-from app.widgets.card import Card
+from app.widgets.card import ByKey, Card, column, row
 from app.widgets.figure import FigureView
 from app.widgets.flow import Flow
 from app.widgets.fold import Fold
@@ -46,12 +48,14 @@ _LOOKING = "Looking for the newest checkpoint…"
 
 
 class OutcomeCard(Card):
-    """``again_asked``: fill the form with it again. ``resumed``: it goes on, or begins anew.
+    """``again_asked``: fill the form with it again. ``draft_asked(draft)``: fill it with what its result
+    advises. ``resumed``: it goes on, or begins anew.
 
     Reports failures with the script's line; the traceback is folded.
     """
 
     again_asked = Signal()
+    draft_asked = Signal(object)
     new_asked = Signal()
     resumed = Signal()
 
@@ -73,6 +77,11 @@ class OutcomeCard(Card):
         self.result = Label("", wraps=True)
         self.more = Fold("Details", name="result-details")
         self.lines: list[Label] = []
+        self._lines, advised = column(), column()
+        self.more.body.addLayout(self._lines)
+        self.more.body.addLayout(advised)
+        self._drafts: dict[str, RunDraft] = {}
+        self._advised = ByKey(advised, self._advise)
         self.report = button("Open report", self._open_report, name="open-report")
         self.send = SendReportButton(self, bridge)
         self.open = button("Open folder", self._open, name="open-folder")
@@ -121,6 +130,8 @@ class OutcomeCard(Card):
         if detail != self.detail.toPlainText():
             self.detail.setPlainText(detail)
         self._show_result(run, state.me.device if state.me is not None else None)
+        self._drafts = offers.after(run, state)
+        self._advised.keep(self._drafts)
         if before is None or before.run != run.run:
             self.not_opened.show_problem(None)
             self.send.said.hide()
@@ -215,10 +226,17 @@ class OutcomeCard(Card):
     def _show_details(self, words: list[str]) -> None:
         while len(self.lines) < len(words):
             self.lines.append(Label(wraps=True))
-            self.more.body.addWidget(self.lines[-1])
+            self._lines.addWidget(self.lines[-1])
         for number, label in enumerate(self.lines):
             label.say_or_hide(words[number] if number < len(words) else "")
         self.more.setVisible(bool(words))
+
+    def _advise(self, words: str) -> QWidget:
+        line = QWidget()
+        made = button(words, lambda: self.draft_asked.emit(self._drafts[words]), name="advised")
+        name_for_readers(made, words, "Fills the form for the next run")
+        line.setLayout(row(made, 1))
+        return line
 
     def _open_report(self) -> None:
         self.not_opened.open(Path(self.folder) / REPORT, "report")

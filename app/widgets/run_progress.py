@@ -179,9 +179,10 @@ class RunProgress(Card):
 
     def _show_why(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
         said = expected(run.expectation, run.plan, names)
+        helps = advice_words(said.advice, WINDOW)
         for label, words in (
             (self.expected, said.what),
-            (self.advice, advice_words(said.advice, WINDOW)),
+            (self.advice, f"For the next run: {helps}" if helps else ""),
             (self.waiting, waiting),
         ):
             label.say_or_hide(words)

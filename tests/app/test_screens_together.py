@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
+from app.models.draft import RunDraft
 from app.views.devices import DevicesView
 from app.views.runs import RunsView
 from app.views.train import TrainView
@@ -42,6 +43,15 @@ def test_run_again_leads_from_the_history_to_train(seat: Seat) -> None:
     seat.qtbot.waitUntil(train.isVisible, timeout=LIMIT_MS)
     wanted = AnalyseScript(path="/home/ada/digits/digits.py")
     seat.qtbot.waitUntil(lambda: wanted in seat.opening.node.commands, timeout=LIMIT_MS)
+
+
+def test_what_a_past_runs_result_advises_leads_to_train(seat: Seat) -> None:
+    runs = seat.view(RUNS, RunsView)
+    runs.past.outcome.draft_asked.emit(RunDraft(script="/home/ada/digits/digits.py", arguments="--lr 0.1"))
+    train = seat.window.view(TRAIN)
+    assert isinstance(train, TrainView)
+    seat.qtbot.waitUntil(lambda: train.setup.arguments.text() == "--lr 0.1", timeout=LIMIT_MS)
+    assert train.isVisible()
 
 
 def test_going_on_with_a_past_run_starts_it_and_leads_to_train(seat: Seat) -> None:

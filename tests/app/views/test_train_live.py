@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, QUrl
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
@@ -36,7 +36,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
 from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, Resumption, RunSpec, TrialOf
-from core.vocabulary.progress import Diverged, LogLines
+from core.vocabulary.progress import Diverged, LogLines, Settled
 from core.vocabulary.state import State, apply
 from core.vocabulary.waits import WaitsFor
 from tests.app import world
@@ -156,7 +156,29 @@ def test_what_would_help_is_reported_under_why(core: FakeCore, live: TrainLive) 
     core.happen(world.measured(replace(world.EXPECTED, step_s=0.3, wire_s=0.25)))
     assert "3.0× slower than here alone" in live.progress.expected.text()
     assert live.progress.advice.isVisible()
+    assert live.progress.advice.text().startswith("For the next run: ")
     assert "meet rarely (Options: on slow networks, meet rarely: about" in live.progress.advice.text()
+
+
+def test_what_a_result_advises_is_one_click_away(core: FakeCore, view: TrainView, live: TrainLive) -> None:
+    slow = replace(world.EXPECTED, alone_s=(0.1, 0.1), step_s=0.3, wire_s=0.25)
+    summary = replace(world.SUMMARY, expectation=slow, settled=Settled(step_s=0.3, samples_s=200.0))
+    spec = RunSpec(script="/home/ada/digits/digits.py", devices=(OTHER,), arguments=("--epochs", "3"))
+    entry = replace(world.entry(spec=spec), run=world.RUN, summary=summary)
+    core.answers[GetRun] = RunDetails(entry=entry, plan=world.plan())
+    core.happen(*world.linked(), *world.begun(), *world.finished(summary))
+    core.flush()
+    live.outcome.more.head.click()
+    found = [each for each in live.outcome.findChildren(QPushButton, "advised") if each.isVisible()]
+    assert [each.text().partition(" (")[0] for each in found] == [
+        "Send half the bytes",
+        "Send 8-bit numbers",
+        "Meet rarely",
+        "Train on this laptop alone",
+    ]
+    found[0].click()
+    assert view.setup.isVisible() and view.setup.draft.options.wire == "bf16"
+    assert view.setup.draft.arguments == "--epochs 3"
 
 
 def test_the_header_says_how_much_faster_than_this_laptop_alone(core: FakeCore, live: TrainLive) -> None:
