@@ -42,6 +42,7 @@ class TrialCurves(Fold):
         self._rest.timeout.connect(self._look)
         self.some = Label("", "faint", wraps=True)
         self.charts = ChartPanel(_NOTHING_YET)
+        self.charts.bar.keep_in(bridge)
         self.charts.setMinimumHeight(self.fontMetrics().height() * _LINES)
         self.body.addWidget(self.some)
         self.body.addWidget(self.charts)
@@ -53,6 +54,8 @@ class TrialCurves(Fold):
             self._sweep, self._lines = sweep.sweep, ()
             self._read.clear()
             self.charts.show_sources([])
+            if (me := self._bridge.state.me) is not None:
+                self.charts.bar.show_smoothing(me.settings.smoothing)
         before, self._lines = self._lines, trial_lines(sweep)
         begun = sum(trial.run is not None for trial in sweep.trials)
         left = begun - len(self._lines)

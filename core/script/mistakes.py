@@ -93,7 +93,8 @@ def _searches(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
                     what="KerasTuner searches on each laptop separately, so the laptops of one run may train "
                     "different models.",
                     fix="Read the values from arguments and let Tandem try them, each on one laptop: tandem "
-                    "sweep, or Try several values. As it is, train it on one laptop alone.",
+                    "sweep, or Try several values. As it is, train it on one laptop alone, or share out its "
+                    "own trials without Tandem, by KERASTUNER_TUNER_ID.",
                 )
                 return
 

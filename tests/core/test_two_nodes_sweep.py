@@ -154,7 +154,7 @@ async def test_trials_are_shared_out_after_one_question_and_the_best_is_found(tm
         assert not (source / "model.keras").exists(), "a trial writes into its own copy"
 
 
-async def test_unlisted_arguments_ask_again_and_a_plain_run_of_listed_ones_does_not(tmp_path: Path) -> None:
+async def test_unlisted_arguments_ask_again(tmp_path: Path) -> None:
     async with two(tmp_path) as (anna, ben):
         spec = replace(wanted(tmp_path), here=False)
         started = await anna.node.submit(StartSweep(spec=spec))

@@ -12,8 +12,9 @@ from app.views.sweep_card import SweepCard
 from app.views.train import TrainView
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Refused
-from core.vocabulary.commands import GetRun, ResumeSweep, StopSweep
+from core.vocabulary.commands import ChangeSettings, GetRun, ResumeSweep, StopSweep
 from core.vocabulary.ids import RunId
+from core.vocabulary.settings import Settings, SettingsChange
 from core.vocabulary.sweep import Sweep, Trial
 from tests.app import world
 from tests.app.cli.test_sweep import BEGUN, FAILED, SWEEP, TRIALS, finished
@@ -55,6 +56,17 @@ def test_the_best_trial_comes_first_and_is_named(card: SweepCard, core: FakeCore
     ]
     assert card.best.text() == "Best: trial 2 (--lr 0.01), loss 0.25."
     assert not card.stop.isHidden() and card.go_on.isHidden() and card.longer.isHidden()
+
+
+def test_the_trials_curves_are_smoothed_as_the_user_chose_last(
+    qtbot: QtBot, card: SweepCard, core: FakeCore
+) -> None:
+    core.happen(ev.SettingsChanged(settings=Settings(smoothing=0.6)), ev.SweepChanged(sweep=BEGUN))
+    bar = card.curves.charts.bar
+    assert bar.look.smoothing == 0.6
+    bar.smoothing.setValue(30)
+    kept = [ChangeSettings(change=SettingsChange(smoothing=0.3))]
+    qtbot.waitUntil(lambda: core.asked(ChangeSettings) == kept, timeout=60_000)
 
 
 def test_it_is_stopped_and_goes_on_by_a_click(card: SweepCard, core: FakeCore) -> None:

@@ -37,6 +37,7 @@ from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
 from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, Resumption, RunSpec, TrialOf
 from core.vocabulary.progress import Diverged, LogLines, Settled
+from core.vocabulary.settings import Settings
 from core.vocabulary.state import State, apply
 from core.vocabulary.waits import WaitsFor
 from tests.app import world
@@ -148,6 +149,11 @@ def test_refused_arguments_are_quoted_and_edited_by_one_click(
     live.outcome.again.click()
     assert view.setup.isVisible() and view.setup.arguments.hasFocus()
     assert live.outcome.problem.problem == refused
+
+
+def test_a_run_is_smoothed_as_the_user_chose_last(core: FakeCore, live: TrainLive) -> None:
+    core.happen(ev.SettingsChanged(settings=Settings(smoothing=0.6)), *world.begun())
+    assert live.charts.bar.look.smoothing == 0.6
 
 
 def test_what_would_help_is_reported_under_why(core: FakeCore, live: TrainLive) -> None:
