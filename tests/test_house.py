@@ -412,3 +412,34 @@ def test_documents_promise_only_what_is_there(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"\b(?:TODO|FIXME|TBD|lorem ipsum|coming soon)\b", text, re.I)
     assert not re.search(r"(?<![\w/.])/(?:work|root)/", text), "no paths of one machine"
+
+
+STUMBLED_OVER = (
+    "A bug of the house",
+    "As usual for the script",
+    "Asks without listening",
+    "By what runs of this code",
+    "gives more to compute between meetings",
+    "if you trust who sends it",
+    "Its own words in the log",
+    "Nor does it tell what it does",
+    "Nothing listens at",
+    "Of a loop of the script's own",
+    "Of which nodes a datagram",
+    "saves calls",
+    "Speed-up:",
+    "What a dictionary's definition is about",
+    "Whom the run waits for on",
+    "With which Stop begins",
+    "without sys.exit it would",
+)
+
+
+def test_readers_find_no_sentence_again_that_they_stumbled_over() -> None:
+    """Each has a plain one in its place."""
+    found = []
+    for path in (*HOUSE, *DOCUMENTS):
+        text = re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
+        text = " ".join(text.split())
+        found += [(name(path), words) for words in STUMBLED_OVER if words in text]
+    assert not found

@@ -44,7 +44,8 @@ class MachinesView(View):
         self.cards: dict[DeviceId, MachineCard] = {}
         page = Page(
             self.title,
-            "GPU, CPU, memory and network of each laptop, now and in the last ten minutes.",
+            "GPU, CPU, memory and network of each laptop, now and in the last ten minutes "
+            "since this window opened.",
         )
         self.setLayout(column(page))
         self.waiting = Label("", "warning", wraps=True)
