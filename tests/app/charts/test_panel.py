@@ -673,6 +673,19 @@ def test_a_curve_of_many_points_becomes_one_of_few_as_its_plot_grows(qtbot: QtBo
     qtbot.waitUntil(lambda: 50 < len(plot._items[0][2].getData()[0]) < 300, timeout=LIMIT_MS)
 
 
+def test_a_band_has_the_colour_and_the_extent_of_its_own_line(qtbot: QtBot, panel: ChartPanel) -> None:
+    low, high = (run_of(*(step(n, loss=base + n % 7) for n in range(2000))) for base in (0, 20))
+    shown(qtbot, panel, Source("low", low), Source("high", high))
+    plot = panel.plots[0]
+    found = [(items[0], curve.colour) for items, curve in zip(plot._items, plot.curves, strict=True)]
+    assert len({colour for _, colour in found}) == 2
+    for (band, colour), base in zip(found, (0, 20), strict=True):
+        assert band._colour == QColor(theme.faded(colour))
+        extent = band.boundingRect()
+        assert (extent.top(), extent.bottom()) == (base, base + 6)
+        assert extent.left() < 20 and extent.right() > 1980
+
+
 def test_a_logarithmic_scale_is_one_plots_own(qtbot: QtBot, panel: ChartPanel) -> None:
     loss, accuracy = zoomable(qtbot, panel)
     qtbot.mouseClick(loss.log, Qt.MouseButton.LeftButton)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import shiboken6
 from msgspec.structs import replace
-from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
+from PySide6.QtCore import QItemSelectionModel, QPoint, QRect, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QTableView
 from pytestqt.qtbot import QtBot
@@ -17,7 +18,9 @@ from app.bridge import Bridge
 from app.models import runs_model
 from app.models.run_comparison import Compared, Line, compared
 from app.models.runs_model import MORE_ROLE, Column, kind, more, words
+from app.theme import GAP
 from app.views.runs import RunsView
+from app.widgets.canvas import Illustration
 from core.run import problems
 from core.run.abilities import why_not
 from core.vocabulary import events as ev
@@ -116,6 +119,14 @@ def test_without_runs_it_says_what_will_be_here(qtbot: QtBot, bridge: Bridge, co
     view = made_view(qtbot, bridge, core)
     assert view.empty.isVisible()
     assert not view.table.isVisible()
+    picture = view.instead.findChild(Illustration)
+    assert picture is not None
+    there = [
+        QRect(each.mapTo(view.instead, QPoint()), each.size()) for each in (picture, view.empty, view.first)
+    ]
+    for above, below in pairwise(there):
+        assert 0 <= below.top() - above.bottom() <= 2 * GAP, "they belong together"
+    assert max(abs(each.center().x() - view.instead.rect().center().x()) for each in there) <= 1
     view.activateWindow()
     view.setFocus()
     qtbot.waitUntil(view.first.hasFocus, timeout=LIMIT_MS)
