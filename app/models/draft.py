@@ -18,7 +18,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.options import RunOptions
 from core.vocabulary.plan import Role, RunSpec, StrategyKind
 from core.vocabulary.state import Device, State
-from core.vocabulary.sweep import Sweep, SweepSpec, Trial
+from core.vocabulary.sweep import MODELS_KEPT, Sweep, SweepSpec, Trial
 
 LONGER = 3
 _EPOCHS = ("--epochs", "--epoch", "--num-epochs", "--num_epochs", "--n-epochs", "--n_epochs")
@@ -42,6 +42,8 @@ class RunDraft:
     """Seed of that random choice."""
     repeat: int = 1
     """Trials of each combination, with a seed each."""
+    all_models: bool = False
+    """Keeps the models of all trials, not only of the best."""
     left_out: frozenset[DeviceId] = frozenset()
     roles: dict[DeviceId, tuple[Role, ...]] = field(default_factory=dict)
     shares: dict[DeviceId, int] = field(default_factory=dict)
@@ -203,7 +205,8 @@ def sweep_of(draft: RunDraft, state: State) -> SweepSpec | Problem:
     if isinstance(sets, Problem):
         return sets
     here = state.me is not None and state.me.device in taking_part(draft, state)
-    return SweepSpec(run=run, argument_sets=sets, repeat=draft.repeat, here=here)
+    models = None if draft.all_models else MODELS_KEPT
+    return SweepSpec(run=run, argument_sets=sets, repeat=draft.repeat, here=here, models=models)
 
 
 def spec_of(draft: RunDraft, state: State) -> RunSpec | Problem:

@@ -14,12 +14,15 @@ from app.widgets.flow import Flow
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers, set_tooltip
 from core.vocabulary import units
-from core.vocabulary.sweep import MOST_SETS, MOST_TRIALS
+from core.vocabulary.sweep import MODELS_KEPT, MOST_SETS, MOST_TRIALS
 
 _HOW = """Separate values by commas: --lr 0.1,0.01. Each combination trains on one laptop, at its full \
 speed, and a laptop takes the next when it is free."""
 _AGAIN = """Each repeat uses a different seed, and so different initial weights, unless the script sets its \
 own. This shows how much of a difference is chance."""
+_MODELS = (
+    f"""Otherwise only the best {MODELS_KEPT} trials keep their models and checkpoints on this laptop."""
+)
 _FIRST = 16
 """Combinations that are drawn unless the user says otherwise; of fewer than twice as many, half."""
 
@@ -49,14 +52,20 @@ class SeveralValues(QWidget):
         self.repeat.valueChanged.connect(self._on_repeat)
         label = Label("Train each:", "faint")
         label.setBuddy(self.repeat)
+        self.models = QCheckBox("Keep all models")
+        self.models.setObjectName("all-models")
+        set_tooltip(self.models, _MODELS)
+        self.models.clicked.connect(lambda on: self._change(replace(self._draft, all_models=on)))
         self.count = Label("", "faint", wraps=True)
-        self.setLayout(column(Flow(self.random, self.some, label, self.repeat), self.count))
+        choices = Flow(self.random, self.some, label, self.repeat, self.models)
+        self.setLayout(column(choices, self.count))
 
     def show_draft(self, draft: RunDraft) -> None:
         self._draft = draft
         self.setVisible(draft.several)
         self.several.setChecked(draft.several)
         self.random.setChecked(draft.at_random is not None)
+        self.models.setChecked(draft.all_models)
         total = combinations_of(draft)
         # Nothing to choose from, nothing to say about it.
         for each in (self.random, self.some):

@@ -275,7 +275,8 @@ def test_several_values_are_trials_on_the_laptops_that_take_part(
     assert isinstance(command, StartSweep)
     sets = tuple(("--epochs", epochs, "--lr", rate) for epochs in ("3", "4") for rate in ("0.1", "0.01"))
     assert command.spec.argument_sets == sets
-    assert (command.spec.run.devices, command.spec.here) == ((OTHER,), True)
+    spec = command.spec
+    assert (spec.run.devices, spec.here, spec.models) == ((OTHER,), True, 5)
 
 
 def test_some_combinations_are_drawn_at_random_and_repeated_with_several_seeds(
@@ -293,6 +294,7 @@ def test_some_combinations_are_drawn_at_random_and_repeated_with_several_seeds(
     values.random.click()
     values.some.setValue(6)
     values.repeat.setValue(3)
+    values.models.click()
     settle()
     assert values.count.text() == "6 of 100 combinations, each 3 times: 18 trials."
     assert together.train.text() == "Start 18 trials"
@@ -302,7 +304,8 @@ def test_some_combinations_are_drawn_at_random_and_repeated_with_several_seeds(
     core.flush()
     [command] = core.asked(StartSweep)
     assert isinstance(command, StartSweep)
-    assert (len(set(command.spec.argument_sets)), command.spec.repeat) == (6, 3)
+    spec = command.spec
+    assert (len(set(spec.argument_sets)), spec.repeat, spec.models) == (6, 3, None)
     assert planned.spec.arguments == command.spec.argument_sets[0], "what was planned is what begins"
 
 
