@@ -8,6 +8,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from app.cli import run_flags
 from app.cli.command_line import argument, subcommand
 from app.cli.exit_codes import ExitCode
@@ -25,16 +27,18 @@ from core.run.modules import check_here
 from core.run.problems import nothing_shared
 from core.script.analysis import analyse
 from core.script.find import find_script
+from core.speed.sentences import inexact_words
+from core.speed.summary import inexactly
 from core.supervisor.driver import TrainerProcess
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.limits import MEET_S
 from core.vocabulary.options import RunOptions
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import StrategyKind
-from core.vocabulary.progress import LogLines
+from core.vocabulary.progress import LogLines, Summary
 from core.vocabulary.run_folder import log_name
 from core.vocabulary.text import capitalised, plain_lines
-from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, StatusChanged, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, Progressed, Report, Said, StatusChanged, Train
 
 LEAST_SECRET_BYTES = 32
 
@@ -96,20 +100,22 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.say(f"Member {run.rank} of {len(run.addresses)}, at {run.addresses[run.rank]}.")
         with Interrupts() as interrupts:
             waits = MemberWaits(_names(run), options.away_s)
-            end, told = await _train(order, Path(place), screen, interrupts, waits)
+            end, summary = await _train(order, Path(place), screen, interrupts, waits)
+    told, inexact = summary.told, inexact_words(summary)
     if end.reason == "finished" and not end.shared and len(run.addresses) > 1:
         screen.say(nothing_shared())
     differs = bool(told) and not options.accept_differences
     if screen.json:
         ok = end.reason == "finished" and not differs
         ends = {"ok": ok, "rank": run.rank, "weights_sha256": end.weights_sha256}
-        screen.result(
-            {**ends, "problem": end.problem, "told": told, "sync": "exact" if loops else options.sync}
-        )
+        sync = "exact" if loops else options.sync
+        screen.result({**ends, "problem": end.problem, "told": told, "sync": sync, "not_exact": inexact})
     elif end.problem is not None:
         screen.problem(end.problem)
     elif end.weights_sha256:
         screen.say(f"Its weights: {end.weights_sha256}")
+    if inexact:
+        screen.say(f"{capitalised(inexact)}.")
     if end.reason == "finished":
         return ExitCode.DIFFERS if differs else ExitCode.OK
     return ExitCode.INTERRUPTED if end.reason == "stopped" else ExitCode.FAILED
@@ -211,12 +217,13 @@ def _keys(path: str | None, run: Membership) -> ExchangeKeys:
 
 async def _train(
     order: Train, place: Path, screen: Screen, interrupts: Interrupts, waits: MemberWaits
-) -> tuple[Exit, tuple[str, ...]]:
-    """The run's outcome, and how its result may differ from one machine's.
+) -> tuple[Exit, Summary]:
+    """The run's outcome, and a summary of how its result may differ from one machine's.
 
     A first SIGTERM or Ctrl-C stops at a step, with a checkpoint; a second one stops immediately.
     """
     told: dict[str, None] = {}
+    summary = Summary()
     lost: list[Problem] = []
     ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
@@ -225,7 +232,10 @@ async def _train(
             screen.say(line)
 
     def on_report(report: Report) -> None:
-        if isinstance(report, Said):
+        nonlocal summary
+        if isinstance(report, Progressed):
+            summary = inexactly(summary, report.progress)
+        elif isinstance(report, Said):
             screen.say(report.words)
             if report.difference:
                 told[report.words] = None
@@ -250,7 +260,7 @@ async def _train(
         end = await ended
         if lost:
             end = Exit(reason="lost-peer", problem=lost[0])
-        return end, tuple(told)
+        return end, replace(summary, told=tuple(told))
     finally:
         asked.cancel()
 

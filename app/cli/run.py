@@ -21,6 +21,7 @@ from app.cli.screen import Screen
 from app.follower import Follower
 from app.models import run_again
 from app.words import device_names, run_words
+from core.speed.sentences import inexact_words
 from core.vocabulary.answers import Done, RunAccepted, RunDetails, ScriptRead
 from core.vocabulary.commands import AnalyseScript, GetRun, StartRun, StopRun, StopSweep
 from core.vocabulary.errors import TandemError
@@ -224,6 +225,7 @@ async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *
                 "problem": problem,
                 "summary": summary,
                 "told": summary.told if summary is not None else (),
+                "not_exact": inexact_words(summary) if summary is not None else "",
                 "folder": folder,
             }
         )

@@ -48,7 +48,7 @@ FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
         "--wire",
         {
             "choices": get_args(Wire),
-            "help": "number format of gradients between members (default: f32, which is exact)",
+            "help": "number format of gradients between members (default: f32, the only exact one)",
         },
     ),
     "sync": (

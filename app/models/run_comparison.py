@@ -9,9 +9,10 @@ from typing import NamedTuple
 from app.models.runs_model import called, diverged_words, gain_words, goes_on_from, started, state
 from app.words.run_words import number
 from core.history.best import beats, better, deciding
-from core.speed.sentences import speed_up, steps_words
+from core.speed.sentences import chosen_words, speed_up, steps_words
 from core.vocabulary import units
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.progress import Summary
 from core.vocabulary.text import plain
 
 MOST_METRICS = 8
@@ -231,21 +232,25 @@ def _results(entries: Sequence[RunEntry]) -> list[Line]:
         )
     )
     lines.append(Line("Trained", tuple(steps_words(entry.summary) for entry in entries)))
-    return lines
+    as_on_one = Line("As on one machine", tuple(_as_on_one(entry.summary) for entry in entries))
+    return [*lines, as_on_one] if set(as_on_one.values) != {"yes"} else lines
+
+
+def _as_on_one(summary: Summary) -> str:
+    if chosen := chosen_words(summary):
+        return f"no: {chosen}"
+    return "perhaps not" if summary.told else "yes"
 
 
 def _settings(entries: Sequence[RunEntry]) -> list[Line]:
     given = [flags(entry.arguments) for entry in entries]
     names = dict.fromkeys(name for each in given for name in each)
-    often = [entry.summary.met_every for entry in entries]
-    met = tuple(f"every {units.number_of(steps, 'step')}" if steps else "in every step" for steps in often)
     lines = [
         Line(plain(name, 40), tuple(plain(each.get(name, "–"), 120) for each in given)) for name in names
     ]
     return [
         *lines,
         Line("Script", tuple(plain(entry.script, 80) for entry in entries)),
-        *([Line("Laptops met", met)] if any(often) else []),
         Line("Laptops", tuple(plain(", ".join(entry.devices), 80) for entry in entries)),
         Line(
             "State",

@@ -67,9 +67,12 @@ def phase_words(phase: Phase) -> str:
 def run_phase_words(run: Run) -> str:
     """Like ``phase_words``; for a resumed run, until its first step, also with whom and where."""
     progress = run.members[run.chief.device].progress
-    if isinstance(run.phase, phases.Training) and progress is not None and progress.met_every:
-        every = units.number_of(progress.met_every, "step")
-        return f"{phase_words(run.phase)}, meeting every {every} (not exact)"
+    if isinstance(run.phase, phases.Training) and progress is not None:
+        met, bits = progress.met_every, progress.sent_bits
+        meeting = f"meeting every {units.number_of(met, 'step')}" if met else ""
+        sending = f"gradients sent in {bits} bits" if bits else ""
+        chosen = ", ".join(filter(None, (meeting, sending)))
+        return f"{phase_words(run.phase)}, {chosen} (not exact)" if chosen else phase_words(run.phase)
     resume = run.plan.resume
     early = isinstance(run.phase, phases.Planning | phases.Preparing | phases.Starting)
     if not early or resume is None or not resume.back:
@@ -82,8 +85,8 @@ def outcome_words(phase: Phase, summary: Summary | None) -> str:
     """A run's outcome; for a finished one, also whether its loss is finite and its result one machine's."""
     if isinstance(phase, phases.Finished) and summary is not None and summary.flaw:
         return f"finished, but {summary.flaw}"
-    met = sentences.met_words(summary.met_every) if summary is not None else ""
-    return ", ".join(filter(None, (phase_words(phase), met)))
+    inexact = sentences.inexact_words(summary) if summary is not None else ""
+    return ", ".join(filter(None, (phase_words(phase), inexact)))
 
 
 def member_words(member: MemberState) -> str:
@@ -308,8 +311,8 @@ def summary_lines(
 def difference_lines(summary: Summary, names: Mapping[DeviceId, str]) -> list[str]:
     """How the result differs from one machine's."""
     accepted = " (accepted)" if summary.accepted else ""
-    met = sentences.met_words(summary.met_every)
-    lines = [capitalised(met)] if met else []
+    inexact = sentences.inexact_words(summary)
+    lines = [capitalised(inexact)] if inexact else []
     lines += [f"Not as on one machine{accepted}: {plain(words, 600)}" for words in summary.told]
     digests = {DeviceId(device): digest for device, digest in summary.weights_sha256.items() if digest}
     if len(set(digests.values())) > 1:

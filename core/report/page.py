@@ -26,7 +26,7 @@ from core.speed.sentences import (
     audits_words,
     epoch_words,
     expected,
-    met_words,
+    inexact_words,
     speed_up,
     steps_words,
     times,
@@ -239,8 +239,8 @@ def _together(details: RunDetails) -> Sequence[str]:
     if details.plan is None:
         return ()
     summary = details.entry.summary
-    met = met_words(summary.met_every)
-    told = (capitalised(met), *(f"Not as on one machine: {words}" for words in summary.told))
+    inexact = inexact_words(summary)
+    told = (capitalised(inexact), *(f"Not as on one machine: {words}" for words in summary.told))
     speed = achieved(summary, details.plan) or expected(summary.expectation, details.plan)
     audits = audits_words(summary.audits) if summary.audits is not None else ""
     return tuple(filter(None, (*told, audits, speed.what)))

@@ -81,9 +81,18 @@ def audits_words(audits: Audits) -> str:
     return f"{audits.audited:,} of {audits.steps:,} shared steps were compared with one laptop's{some}"
 
 
-def met_words(every: int) -> str:
-    """``met every 32 steps: not the result of one machine``; "" where members met in every step."""
-    return f"met every {units.number_of(every, 'step')}: not the result of one machine" if every else ""
+def inexact_words(summary: Summary) -> str:
+    """How the user chose to train inexactly: ``met every 32 steps: not the result of one machine``; ""
+    where members met in every step, and sent all bits."""
+    chosen = chosen_words(summary)
+    return f"{chosen}: not the result of one machine" if chosen else ""
+
+
+def chosen_words(summary: Summary) -> str:
+    """``met every 32 steps``, ``gradients sent in 8 bits``, both, or ""."""
+    met = f"met every {units.number_of(summary.met_every, 'step')}" if summary.met_every else ""
+    sent = f"gradients sent in {summary.sent_bits} bits" if summary.sent_bits else ""
+    return ", ".join(filter(None, (met, sent)))
 
 
 def epoch_words(epoch: EpochEnd) -> str:

@@ -243,4 +243,14 @@ def _progressed(tally: Tally, progress: Progress, now_s: float) -> Tally:
         steps_before=before,
         rates=tally.rates + rated,
         rate_sum=tally.rate_sum + (progress.samples_s or 0.0),
-    ).knowing(diverged=progress.diverged, met_every=max(tally.known.met_every, progress.met_every))
+        known=inexactly(tally.known, progress),
+    ).knowing(diverged=progress.diverged)
+
+
+def inexactly(known: Summary, progress: Progress) -> Summary:
+    """With the least exact of how a training's members met and sent gradients so far."""
+    return structs.replace(
+        known,
+        met_every=max(known.met_every, progress.met_every),
+        sent_bits=min(filter(None, (known.sent_bits, progress.sent_bits)), default=0),
+    )

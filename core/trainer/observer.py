@@ -132,6 +132,7 @@ class ReportingObserver:
             wire_s=report.wire_s,
             wire_bytes=report.wire_bytes,
             met_every=report.met_every,
+            sent_bits=report.sent_bits,
             done=step,
             share=self._share(round(report.rows)),
             diverged=self._diverged,

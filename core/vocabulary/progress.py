@@ -84,6 +84,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     diverged: Diverged | None = None
     met_every: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
     """Members meet after so many steps: not the result of one machine. 0: in every step."""
+    sent_bits: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
+    """Gradients are sent in so many bits a number, fewer than they have: not the result of one machine. 0: in
+    all."""
     recent: Logs | None = None
     """Means since the previous report, for values that Keras averages over the epoch so far. Other metrics
     are left out; values of no metric are as in ``logs``. None: unknown."""
@@ -281,6 +284,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The chief's evidence that sharing changed nothing; None if nothing was shared."""
     met_every: int = 0
     """The most steps of a model's training between two meetings; 0: members met in every step."""
+    sent_bits: int = 0
+    """The fewest bits a number in which a model's gradients were sent; 0: in all that they have."""
     left: FewBy[Word, int] = {}
     """The number of steps after which the others went on without a laptop, by device id."""
 

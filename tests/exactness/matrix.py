@@ -82,6 +82,8 @@ class Told(NamedTuple):
     words: list[str]
     gathers: bool
     """Whether losses had the predictions of all rows."""
+    sent_bits: list[int]
+    """Bits of each number of gradients, as reported with steps; 0: all."""
 
 
 @dataclass

@@ -51,14 +51,18 @@ def begin() -> None:
 
 
 class Quiet:
-    """An observer that counts reports, and records messages."""
+    """An observer that counts reports, and records messages and in how many bits gradients are sent."""
 
     def __init__(self) -> None:
         self.heard: dict[str, int] = {}
         self.words: list[str] = []
+        self.sent_bits: set[int] = set()
 
     def on_said(self, words: str, difference: bool = False) -> None:
         self.words.append(words)
+
+    def on_step(self, report: Any) -> None:
+        self.sent_bits.add(report.sent_bits)
 
     def __getattr__(self, name: str) -> Any:
         def hear(*args: Any) -> None:
@@ -157,6 +161,7 @@ def main() -> None:
         keras.backend.clear_session()
         keras.utils.set_random_seed(SEED)
         observer.words.clear()
+        observer.sent_bits.clear()
         if installation:
             installation.say_again()
         began, models = time.perf_counter(), []
@@ -177,7 +182,11 @@ def main() -> None:
             (out / f"{name}.part.npz").rename(out / f"{name}.npz")
         except Exception:
             (out / f"{name}.error").write_text(traceback.format_exc())
-        told = {"words": observer.words, "gathers": any(gathers(model) for model in models)}
+        told = {
+            "words": observer.words,
+            "gathers": any(gathers(model) for model in models),
+            "sent_bits": sorted(observer.sent_bits),
+        }
         (out / f"{name}.told.json").write_text(json.dumps(told))
         times[name] = time.perf_counter() - began
         (out / "times.json").write_text(json.dumps(times))

@@ -80,11 +80,12 @@ def test_members_are_equal_and_as_one_process(matrix: Matrix, name: str, members
 @pytest.mark.parametrize(("name", "members"), [case(cell) for cell in CELLS])
 def test_what_is_not_shared_is_reported_and_nothing_else(matrix: Matrix, name: str, members: Members) -> None:
     heard[name, members] = matrix.ran(members).result().told(name)
-    said, gathers = heard[name, members]
+    said, gathers, sent_bits = heard[name, members]
     expected = SCENARIOS[name].told
     assert bool(said) == bool(expected), said
     assert all(expected in words for words in said), said
     assert gathers == SCENARIOS[name].gathers, "predictions are gathered where that is needed, and only there"
+    assert set(sent_bits) <= {0}, "gradients travel in all their bits"
 
 
 def test_members_on_unlike_devices_compute_there_and_end_a_fit_as_the_chief(matrix: Matrix) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +22,11 @@ def arrays(folder: Path, name: str) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("wire", "tolerance"),
-    [("bf16", 3e-2), ("int8", 3e-2), pytest.param("fp16", 3e-3, marks=pytest.mark.complete)],
+    ("wire", "bits", "tolerance"),
+    [("bf16", 16, 3e-2), ("int8", 8, 3e-2), pytest.param("fp16", 16, 3e-3, marks=pytest.mark.complete)],
 )
 def test_narrowed_gradients_leave_members_equal_and_near(
-    matrix: Matrix, wire: str, tolerance: float, tmp_path: Path
+    matrix: Matrix, wire: str, bits: int, tolerance: float, tmp_path: Path
 ) -> None:
     chief, worker = processes.run(UNEVEN.shares, NAMES, tmp_path, NO_PROGRESS_S, wire=wire)
     for name in NAMES:
@@ -37,6 +38,12 @@ def test_narrowed_gradients_leave_members_equal_and_near(
         assert apart <= tolerance, f"{name} is {apart:.1e} from one process"
         # Exact gradients end within 2e-6: a larger difference shows that they travelled in fewer bits.
         assert apart > 1e-5, f"{name} is only {apart:.1e} from one process"
+        for folder in (chief, worker):
+            told = json.loads((folder / f"{name}.told.json").read_text())
+            assert told["sent_bits"] == [bits]
+            assert any(
+                f"gradients are sent in {bits} bits. The result is not" in each for each in told["words"]
+            )
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,8 @@ class StepReport:
     """Bytes of gradients that this member sends in a step, in wire format."""
     met_every: int = 0
     """Steps between two meetings; 0: members meet in every step."""
+    sent_bits: int = 0
+    """Bits of each number of gradients, where they travel in fewer than they have; 0: in all."""
 
 
 class Observer(Protocol):

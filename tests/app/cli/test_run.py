@@ -303,6 +303,18 @@ async def test_an_acceptance_is_said_before_the_start_and_can_be_withdrawn(
     assert changes == ([("d",)] if said == "no longer" else [])
 
 
+async def test_what_the_user_chose_and_is_not_exact_is_said_and_ok() -> None:
+    summary = ev.RunSummarised(run=RUN, summary=Summary(steps=9, sent_bits=8))
+    words = "gradients sent in 8 bits: not the result of one machine"
+    for screen in (Words(json=True), Words()):
+        assert await followed(running(), screen, *TO_TRAINING, summary, phase(Finished())) == ExitCode.OK
+        if screen.json:
+            (told,) = screen.told
+            assert (told["ok"], told["not_exact"], told["summary"]["sent_bits"]) == (True, words, 8)
+        else:
+            assert f"The run is finished, {words}." in screen.said
+
+
 TOLD = "The metric 'rmse' is of the batch as a whole."
 
 

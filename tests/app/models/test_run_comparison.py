@@ -116,6 +116,24 @@ def test_a_state_that_differs_is_among_the_lines() -> None:
     assert line(found.lines, "State").values == ("Finished", "Stopped")
 
 
+def test_runs_that_are_not_one_machines_say_so_beside_those_that_are() -> None:
+    rare, narrow, told = (
+        Summary(met_every=32),
+        Summary(met_every=16, sent_bits=8),
+        Summary(told=("A metric of the batch as a whole.",)),
+    )
+    found = compared(
+        [run(0), *(replace(run(at + 1), summary=each) for at, each in enumerate((rare, narrow, told)))]
+    )
+    assert line(found.lines, "As on one machine").values == (
+        "yes",
+        "no: met every 32 steps",
+        "no: met every 16 steps, gradients sent in 8 bits",
+        "perhaps not",
+    )
+    assert "As on one machine" not in compared([run(0), run(1)]).same, "as one expects"
+
+
 @given(words=st.lists(st.text(max_size=20), max_size=8), values=st.lists(st.floats(), min_size=2, max_size=5))
 def test_whatever_a_run_was_given_can_be_compared(words: list[str], values: list[float]) -> None:
     flags(words)

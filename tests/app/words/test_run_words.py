@@ -191,3 +191,12 @@ def test_rare_meetings_are_reported_with_every_result() -> None:
     assert run_words.outcome_words(phases.Finished(), summary) == f"finished, {met}"
     assert run_words.outcome_words(phases.Stopped(by="ben"), summary) == f"stopped on ben, {met}"
     assert run_words.difference_lines(summary, {}) == [met.capitalize()]
+
+
+def test_gradients_sent_in_fewer_bits_are_reported_with_every_result() -> None:
+    sent = "gradients sent in 8 bits: not the result of one machine"
+    assert run_words.outcome_words(phases.Finished(), Summary(sent_bits=8)) == f"finished, {sent}"
+    both = Summary(met_every=8, sent_bits=16)
+    assert run_words.difference_lines(both, {}) == [
+        "Met every 8 steps, gradients sent in 16 bits: not the result of one machine"
+    ]

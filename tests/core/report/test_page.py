@@ -119,6 +119,12 @@ def test_the_page_compares_the_expected_and_the_measured_speed() -> None:
     assert " Speed " not in shown(run_told(summary=SUMMARY)).text
 
 
+def test_the_page_says_how_the_run_was_not_exact() -> None:
+    text = shown(run_told(summary=replace(SUMMARY, met_every=32, sent_bits=8))).text
+    assert "Met every 32 steps, gradients sent in 8 bits: not the result of one machine" in text
+    assert "not the result of one machine" not in shown(run_told(summary=SUMMARY)).text
+
+
 def test_the_four_numbers_of_a_run_come_first() -> None:
     settled = Settled(step_s=0.05)
     summary = replace(SUMMARY, expectation=EXPECTED, settled=settled)

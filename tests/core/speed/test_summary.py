@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.speed.sentences import met_words, steps_words
+from core.speed.sentences import inexact_words, steps_words
 from core.speed.summary import LEAST, MOST, MOST_TOLD, TOLD_LENGTH, Settling, Tally, counted, summary
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
@@ -154,7 +154,22 @@ def test_how_rarely_members_met_is_kept() -> None:
     done = summary(tally((rare, 11.0), (step(0, 2.0, fit=1), 12.0)), 13.0)
     assert done.met_every == 16, "another fit's exact steps do not make the first one's exact"
     assert not done.differs, "whoever chose rare meetings has accepted them"
-    assert met_words(16) == "met every 16 steps: not the result of one machine"
+    assert inexact_words(done) == "met every 16 steps: not the result of one machine"
+
+
+def test_the_fewest_bits_in_which_gradients_were_sent_are_kept() -> None:
+    fits = [step(0, 1.0 + fit, fit=fit) for fit in range(3)]
+    narrow = [
+        replace(each, progress=replace(each.progress, sent_bits=bits))
+        for each, bits in zip(fits, (16, 8, 0), strict=True)
+    ]
+    assert summary(tally((step(9, 1.0), 11.0)), 12.0).sent_bits == 0
+    for some, bits, words in ((narrow[:1], 16, "16 bits"), (narrow, 8, "8 bits")):
+        done = summary(tally(*((each, 11.0 + at) for at, each in enumerate(some))), 20.0)
+        assert done.sent_bits == bits
+        assert inexact_words(done) == f"gradients sent in {words}: not the result of one machine"
+        assert not done.differs, "whoever chose fewer bits has accepted them"
+    assert inexact_words(Summary()) == ""
 
 
 EXPECTED = Expectation(

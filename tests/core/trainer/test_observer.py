@@ -21,7 +21,7 @@ PIPE_LINE = (
     b'{"type":"progressed","progress":{"at_s":1001.0,"fit":0,"epoch":1,"epochs":5,"step":3,"batc'
     b'h":3,"steps_in_epoch":10,"logs":{"loss":0.5},"samples_s":3200.0,"steps_s":50.0,"step_s":0.'
     b'02,"wait_s":0.005,"grad_norm":1.25,"share":16,"wire_s":0.004,"wire_bytes":196,"done":14,"'
-    b'diverged":null,"met_every":0,"recent":null,"not_finite":{}}}'
+    b'diverged":null,"met_every":0,"sent_bits":0,"recent":null,"not_finite":{}}}'
 )
 
 
@@ -102,6 +102,8 @@ def test_a_step_says_where_it_is_and_how_fast(observer: ReportingObserver, kept:
     assert second.samples_s == pytest.approx(3200)
     assert second.share == 16
     assert second.logs == {"loss": 0.5}
+    observer.on_step(replace(report(15, 1, 5), sent_bits=8, met_every=16))
+    assert [(each.sent_bits, each.met_every) for each in kept.of(Progress)] == [(0, 0), (0, 0), (8, 16)]
 
 
 def test_a_batch_on_its_own_is_in_no_epoch(observer: ReportingObserver, kept: Kept) -> None:

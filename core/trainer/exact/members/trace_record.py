@@ -49,6 +49,8 @@ class TraceRecord:
     """Gradients of a member's own rows, as they are sent to be summed."""
     sizes: dict[int, int] = field(default_factory=dict)
     """The number of elements of each gradient, by its place among the marks that audits compare."""
+    sent_bits: int = 0
+    """Bits of each number of the gradients, where they travel in fewer than they have; 0: in all."""
     own_draws: set[str] = field(default_factory=set)
     """Functions that draw different random numbers on each member."""
     not_compiled: set[str] = field(default_factory=set)

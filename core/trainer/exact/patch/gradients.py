@@ -81,6 +81,8 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
             sums = _sums_of_coded(step, flats)
         else:
             sent = [as_sent(flat, kind, members) for flat in flats]
+            if any(each.dtype != flat.dtype for each, flat in zip(sent, flats, strict=True)):
+                step.record.sent_bits = 8 * kind.size
             step.meter.record_sent(summed_bytes(sent, members))
             sums = step.collectives.sum(sent, GRADIENTS, step.rows)
             _marked(step, sent, sums)
@@ -102,6 +104,7 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
 def _sums_of_coded(step: Step, flats: Sequence[Any]) -> list[Any]:
     """Each member decodes what all sent and adds it in rank order: sums of numbers in 8 bits need more."""
     first, step.coded = step.coded, step.coded + len(flats)
+    step.record.sent_bits = 8
     both = [step.residuals.code(flat, first + place) for place, flat in enumerate(flats)]
     coded, sent = [each for each, _ in both], [each for _, each in both]
     sizes = [each.shape.num_elements() for each in coded]

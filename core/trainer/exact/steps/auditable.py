@@ -54,8 +54,10 @@ def unrepeatable(engine: Engine, model: Any, traced: Traced) -> str:
     """Likewise, if that is so of the step itself."""
     if model.run_eagerly:
         return "it runs eagerly"
+    if (kind := _wire_type(engine, model)) is not None:
+        return f"gradients are sent in {8 * kind.size} bits"
     if is_narrow(engine, model):
-        return "numbers have 16 bits or fewer"
+        return "numbers have 16 bits"
     if traced.record.own_draws:
         return "members draw their own random numbers"
     if op := unrepeatable_op(traced.step.graph):

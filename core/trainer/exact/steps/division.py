@@ -102,6 +102,16 @@ class Sharings:
                 "the same."
             )
 
+    def report_sent(self, traced: Traced, record: TraceRecord) -> int:
+        """Bits of each number of the step's gradients, if they travel in fewer than they have; else 0."""
+        bits = 0 if traced.sharing.whole else record.sent_bits
+        if bits:
+            name = self._model.name
+            self._engine.say_once(
+                f"{name}: gradients are sent in {bits} bits. The result is not that of one machine."
+            )
+        return bits
+
     def write_alike(self, key: str, step: Any, record: TraceRecord) -> bool:
         """Whether a traced step writes the same on all members; if not, nothing is shared from now on."""
         if self.of(key).whole:

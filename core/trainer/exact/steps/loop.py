@@ -66,6 +66,8 @@ class Loop:
         self._positions: defaultdict[str, Positions] = defaultdict(Positions)
         self._record = TraceRecord()
         """The newest trace's records."""
+        self.sent_bits = 0
+        """Bits of each number of gradients in the newest call, if they travelled in fewer than they have."""
         if model.jit_compile:
             engine.say_once(
                 "jit_compile is ignored: laptops exchange gradients inside a step, and XLA cannot compile "
@@ -241,6 +243,8 @@ class Loop:
                 batches = self.engine.taken_back(undo)
             else:
                 self._audits.compare(audits)
+                record = self._record if name == "eagerly" else traced.record
+                self.sent_bits = self._sharings.report_sent(traced, record)
                 return result
             if name == "eagerly":
                 source = (itertools.chain(batches, source[0]), *source[1:])

@@ -89,5 +89,6 @@ class StepReports:
                 wire_s=min(*waits_s.values(), step_s) if waits_s else None,
                 wire_bytes=wire_bytes if costs is None else costs.meeting_bytes,
                 met_every=0 if costs is None else costs.met_every,
+                sent_bits=getattr(model.train_function, "sent_bits", 0),
             )
         )
