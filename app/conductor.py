@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app import theme
+from app import startup, theme
 from app.bridge import Bridge
 from app.connection import NodeConnection
 from app.core_thread import STOP_LIMIT_S, CoreThread
@@ -251,13 +251,7 @@ class Conductor(QObject):
     # --- screens -------------------------------------------------------------------------------------------
 
     def _fill(self, index: int) -> None:
-        """One turn of the event loop each for importing, making and inserting a screen."""
-        made: list[View] = []
-        self._turns.then(
-            self._screens[index].load,
-            lambda: made.append(self._screens[index].load()(self.bridge)),
-            lambda: self._put(index, made.pop()),
-        )
+        startup.make(self._screens[index], self.bridge, self._turns, lambda view: self._put(index, view))
 
     def _put(self, index: int, view: View) -> None:
         if self._ending:

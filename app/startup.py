@@ -1,4 +1,4 @@
-"""Loads the modules of the window's screens, after the first paint and without delaying it.
+"""Loads the modules of the window's screens, and makes them, after the first paint and without delaying it.
 
 Modules without Qt are imported in a thread; Qt's classes are made on the GUI thread, so the modules that need
 them are imported there, one per turn of the event loop.
@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from app import theme
 from app.long_work import Turns, in_thread
+from app.widgets.navigation import ScreenEntry
+
+if TYPE_CHECKING:
+    from app.bridge import Bridge
+    from app.views.view import View
 
 _WITHOUT_QT = (
     "app.connection",
@@ -39,6 +47,22 @@ _LAST = (
 def load(owner: QObject, turns: Turns, then: Callable[[], object]) -> None:
     """``then`` is called on the GUI thread, if ``owner`` still lives."""
     in_thread(owner, lambda: _import_all(_WITHOUT_QT), lambda _: turns.then(*_pieces(), then))
+
+
+def make(screen: ScreenEntry, bridge: Bridge, turns: Turns, then: Callable[[View], object]) -> None:
+    """Imports a screen's modules, makes its parts and styles them, one a turn, and calls ``then`` with it."""
+    imports = [partial(importlib.import_module, name) for name in screen.parts]
+    turns.then(*imports, screen.load, lambda: _make(screen.load().in_turns(bridge), turns, then))
+
+
+def _make(made: Iterator[View | None], turns: Turns, then: Callable[[View], object]) -> None:
+    view = next(made)
+    if view is None:
+        turns.first(lambda: _make(made, turns, then))
+        return
+    turns.first(lambda: then(view))
+    for piece in view.pieces:
+        turns.first(partial(theme.wear, piece))
 
 
 def _import_all(names: tuple[str, ...]) -> None:

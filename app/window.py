@@ -100,11 +100,12 @@ class Window(QMainWindow):
     # --- screens -------------------------------------------------------------------------------------------
 
     def fill(self, index: int, view: View, state: State) -> None:
-        """Puts a screen into its empty place."""
+        """Puts a screen into its empty place. Its pieces may wear the theme already."""
         from app.widgets.tab_order import tab_as_seen
 
         for piece in view.pieces:
-            theme.wear(piece)
+            if not piece.styleSheet():
+                theme.wear(piece)
         empty = self._places[index]
         current = self._screens.currentIndex()
         self._screens.insertWidget(index, view)

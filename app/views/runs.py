@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -62,7 +62,8 @@ class RunsView(View):
     draft_asked = Signal(object)
     train_asked = Signal()
 
-    def __init__(self, bridge: Bridge) -> None:
+    def __init__(self, bridge: Bridge, past: PastRun | None = None) -> None:
+        """``past``: made here unless given."""
         super().__init__(bridge)
         self._stale = True
         self._refused: Problem | None = None
@@ -72,7 +73,7 @@ class RunsView(View):
         self.model = RunsModel(self)
         self.model.labelled.connect(self._label)
         self.sorted = RunsFilter(self.model, self)
-        self.past = PastRun(bridge)
+        self.past = past or PastRun(bridge)
         self.past.closed.connect(self.show_list)
         self.past.again_asked.connect(self.again_asked)
         self.past.draft_asked.connect(self.draft_asked)
@@ -85,6 +86,12 @@ class RunsView(View):
         self.setLayout(column(self.pages))
         self.setFocusProxy(self.table)
         self._show_buttons()
+
+    @classmethod
+    def in_turns(cls, bridge: Bridge) -> Iterator[View | None]:
+        past = PastRun(bridge)
+        yield None
+        yield cls(bridge, past)
 
     def _list(self) -> QWidget:
         page = QWidget()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
@@ -31,13 +31,16 @@ class TrainView(View):
     title = "Train"
     devices_asked = Signal(object)
 
-    def __init__(self, bridge: Bridge) -> None:
+    def __init__(
+        self, bridge: Bridge, setup: TrainSetup | None = None, live: TrainLive | None = None
+    ) -> None:
+        """``setup``, ``live``: made here unless given."""
         super().__init__(bridge)
         self._shown: RunId | None = None
         self.sweep: SweepCard | None = None
         """Made for the first sweep that it can show; on the page in front."""
-        self.setup = TrainSetup(bridge)
-        self.live = TrainLive(bridge)
+        self.setup = setup or TrainSetup(bridge)
+        self.live = live or TrainLive(bridge)
         self.live.new_asked.connect(self._prepare_another)
         self.live.again_asked.connect(self._again)
         self.live.draft_asked.connect(self.prepare)
@@ -49,6 +52,14 @@ class TrainView(View):
         self.pages.addWidget(self.live)
         self.setLayout(column(self.pages))
         self.setFocusProxy(self.setup)
+
+    @classmethod
+    def in_turns(cls, bridge: Bridge) -> Iterator[View | None]:
+        setup = TrainSetup(bridge)
+        yield None
+        live = TrainLive(bridge)
+        yield None
+        yield cls(bridge, setup, live)
 
     @property
     def pieces(self) -> Sequence[QWidget]:

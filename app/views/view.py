@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from PySide6.QtWidgets import QWidget
 
@@ -20,6 +20,11 @@ class View(QWidget):
         super().__init__(parent)
         self.bridge = bridge
         self.setAccessibleName(self.title)
+
+    @classmethod
+    def in_turns(cls, bridge: Bridge) -> Iterator[View | None]:
+        """Makes the screen over several turns of the event loop. None ends a turn; the screen is last."""
+        yield cls(bridge)
 
     @property
     def pieces(self) -> Sequence[QWidget]:

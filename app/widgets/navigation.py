@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -15,23 +14,30 @@ from app.widgets.icons import screen_icon
 
 class ScreenEntry(NamedTuple):
     """``name``: of its icon in resources/icons/screens, and of its module in ``app.views`` with the class
-    ``view``. ``bottom``: at the lower end."""
+    ``view``. ``parts``: modules to import before that one, each in a turn of the event loop. ``bottom``: at
+    the lower end."""
 
     title: str
     name: str
     view: str = ""
+    parts: tuple[str, ...] = ()
     bottom: bool = False
 
-    def load(self) -> Callable[..., Any]:
-        """Imports the screen's modules, and returns its factory: two turns of the event loop."""
-        made: Callable[..., Any] = getattr(import_module(f"app.views.{self.name}"), self.view)
-        return made
+    def load(self) -> Any:
+        """Imports the screen's module. Returns its class, a ``View``."""
+        return getattr(import_module(f"app.views.{self.name}"), self.view)
 
+
+_OF_TRAIN = (
+    *("app.charts.export_menu", "app.charts.look_bar", "app.charts.legend", "app.charts.grid_of_plots"),
+    *("app.charts.panel", "app.models.run_comparison", "app.charts.trial_curves", "app.views.roles"),
+    *("app.views.run_page", "app.views.train_live", "app.views.train_setup", "app.views.sweep_card"),
+)
 
 DEVICES, TRAIN, MACHINES, RUNS, SETTINGS = range(5)
 SCREENS = (
     ScreenEntry("Devices", "devices", "DevicesView"),
-    ScreenEntry("Train", "train", "TrainView"),
+    ScreenEntry("Train", "train", "TrainView", _OF_TRAIN),
     ScreenEntry("Machines", "machines", "MachinesView"),
     ScreenEntry("Runs", "runs", "RunsView"),
     ScreenEntry("Settings and help", "settings", "SettingsView", bottom=True),
