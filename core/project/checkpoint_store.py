@@ -55,7 +55,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     format: Word = FORMAT
     moment: Moment
     shares: Few[int]
-    """The members' shares in rank order, at the time of the checkpoint."""
+    """The members' shares in rank order, for who resumes from it."""
     files: Many[KeptFile]
     whole: bool = False
     """From here on every member computes each batch whole."""

@@ -114,6 +114,7 @@ def goes_on(agent: Agent, before: RunId, *them: Agent) -> Run:
             return None
         assert not run.over, f"{run.phase}\n{agent.log_end()}"
         assert {member.device for member in run.plan.members} == {each.device for each in them}
+        assert all(member.share > 0 for member in run.plan.members), "who is back computes again"
         return run if all(member.progress for member in run.members.values()) else None
 
     return agent.until(making_steps, f"go on with {before}", 2 * TRAINED_S)

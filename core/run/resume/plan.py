@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from msgspec.structs import replace
 
 from core.run.resume.fetch import FoundCheckpoint
@@ -175,20 +173,18 @@ def continued(
     back: tuple[str, ...] = (),
     owner: RunOwner | None = None,
 ) -> Plan:
-    """``plan``, resuming from ``found``: the same laptops begin with the shares that they had then. ``back``,
-    ``owner``: as in ``Resumption``."""
+    """``plan``, resuming from ``found``: the same laptops keep shares that were fixed, and begin with those that
+    followed their speeds. ``back``, ``owner``: as in ``Resumption``."""
     computing = ranks(plan)
-    if (
-        not spec.shares
-        and computing == ranks(old)
-        and len(computing) == len(found.shares)
-        and any(found.shares)
-        and all(0 <= share < 1 << 31 for share in found.shares)
-    ):
-        shares: Counter[DeviceId] = Counter()
-        for device, share in zip(computing, found.shares, strict=True):
-            shares[device] += share  # A laptop with several cards has as many ranks.
-        # Tasks that compute nothing (ps, evaluator) have a share that never counts.
+    if not spec.shares and computing == ranks(old):
+        shares: dict[DeviceId, int] = {}
+        if not old.balance:
+            shares = {member.device: member.share for member in old.members}
+        # Somebody without a share would hardly show its speed: then all begin evenly, and are measured.
+        elif len(computing) == len(found.shares) and all(0 < share < 1 << 31 for share in found.shares):
+            # A laptop with several cards has as many ranks.
+            for device, share in zip(computing, found.shares, strict=True):
+                shares[device] = shares.get(device, 0) + share
         members = tuple(
             replace(member, share=shares.get(member.device, member.share)) for member in plan.members
         )

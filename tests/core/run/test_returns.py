@@ -170,6 +170,7 @@ async def test_a_killed_trainers_laptop_is_back_with_the_next_start(three: Lan, 
         assert node.trainers[0].forces[:1] in ([0], []), "at the end of a step"
         assert node.state.run is not None and node.state.run.plan.resume is not None
         assert node.state.run.plan.resume.back == ("Ben",)
+        assert node.trainers[-1].train.shares == (3, 1), "the checkpoint's"
     assert len([event for event in ben.events if isinstance(event, ev.ConsentAsked)]) == asked
     await finish(three, anna, ben)
     entry = (await anna.runs.history.find(again)).entry

@@ -28,7 +28,7 @@ class OneMember:
         self.step = 0
         self.epochs = 0
         self.stopping = False
-        self.share_numbers = (1,)
+        self.shares_kept = (1,)
         self.steps_in_epoch: int | None = None
         self.opened: FitProgress | None = None
         """The fit to notify of the data that Keras opens."""

@@ -24,7 +24,8 @@ class Host(Protocol):
     """Whole epochs done in this training."""
 
     @property
-    def share_numbers(self) -> tuple[int, ...]: ...
+    def shares_kept(self) -> tuple[int, ...]:
+        """The shares that a checkpoint keeps."""
 
     @property
     def steps_in_epoch(self) -> int | None: ...

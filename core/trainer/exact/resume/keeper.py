@@ -158,7 +158,7 @@ class Keeper:
         # Written or not: all members count alike, and only some of their writers may be busy.
         self._passed_s, self._kept_s = 0.0, time.monotonic()
         self._portions, self._look_at = 0, FIRST_LOOK
-        shares, sure_step = self.host.share_numbers, self.sure_step
+        shares, sure_step = self.host.shares_kept, self.sure_step
         if self._writer.write(moment, shares, now, wait=wait, sure_step=sure_step) or wait:
             self._ended = None  # with ``wait``, all available time has passed
 

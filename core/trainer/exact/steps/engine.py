@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
+from core.cluster.left import LeftShares
 from core.trainer.exact.interface import Cluster, Observer, StopRequested
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import model_state
@@ -81,6 +82,7 @@ class Engine:
         self.share_numbers: tuple[int, ...] = ()
         self.present = self.collectives.present
         """Ranks of the members that the shares are for."""
+        self._left = LeftShares()
         self._given: int | None = None
         self.set_shares(cluster.shares)
         self.keeper = Keeper(cluster.checkpointing, self, WRITERS)
@@ -98,7 +100,7 @@ class Engine:
             raise ValueError(f"{len(shares)} shares for {self.members} members")
         if self.share_numbers:
             self._observer.on_shares(shares)
-        self.share_numbers = shares
+        self.share_numbers, self.shares_kept = shares, self._left.among(shares)
         self._shares = tf.constant(shares, tf.int64)
 
     @property
@@ -128,9 +130,7 @@ class Engine:
         if self.present == self.collectives.present:
             return False
         self.present = self.collectives.present
-        left = [share if rank in self.present else 0 for rank, share in enumerate(self.share_numbers)]
-        alike = [int(rank in self.present) for rank in range(self.members)]
-        self.set_shares(tuple(left if any(left) else alike))
+        self.set_shares(self._left.leave(self.share_numbers, self.present))
         return True
 
     # --- where we are

@@ -26,9 +26,9 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import manifest_of
 from core.vocabulary.phases import Finished, Stopped, Training
-from core.vocabulary.plan import Moment, Role, RunSpec, shares_by_rank
+from core.vocabulary.plan import Moment, Plan, Role, RunSpec, shares_by_rank
 from core.vocabulary.run_folder import PROJECT, is_run_id
-from tests.core.cluster.laptops import ANNA, BEN, plan_of
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.project.making import write
 from tests.core.run.lan import LOST, PATIENCE_S, Lan, LanNode, keep
 
@@ -554,6 +554,33 @@ async def test_code_that_cannot_be_compared_is_reported(lan: Lan, spec: RunSpec)
     script.write_text(script.read_text() + "# changed\n")
     await launch(lan, replace(spec, resume=again), "Anna", "Ben")
     assert "Make sure that the script is the same" in remarks(anna)
+
+
+def continued(old: Plan, shares: tuple[int, ...], spec: RunSpec | None = None) -> tuple[int, ...]:
+    """The shares with which ``old`` goes on from a checkpoint that names these."""
+    spec = spec or RunSpec(script="train.py", seed=1)
+    found = FoundCheckpoint(
+        run=old.run, moment=Moment(), shares=shares, files=manifest_of("", ()), device=None
+    )
+    new = replace(plan_of(tuple(member.device for member in old.members)), run=RunId("again"))
+    return shares_by_rank(resume_plan.continued(new, spec, old, found))
+
+
+def test_shares_that_followed_speeds_are_gone_on_with_and_nobody_begins_with_none() -> None:
+    old = plan_of((ANNA, BEN, CLEO))
+    assert old.balance
+    assert continued(old, (20, 14, 30)) == (20, 14, 30)
+    for of_the_lost in ((64, 0, 0), (20, 0, 44), (0, 0, 0)):
+        assert continued(old, of_the_lost) == (1, 1, 1), "their speeds are measured again"
+    assert continued(old, (64, 0)) == continued(old, (1, 1, 1 << 31)) == (1, 1, 1)
+
+
+def test_shares_that_the_user_fixed_are_gone_on_with_whoever_was_lost() -> None:
+    members = plan_of((ANNA, BEN, CLEO)).members
+    fixed = tuple(replace(member, share=share) for member, share in zip(members, (3, 5, 0), strict=True))
+    old = replace(plan_of((ANNA, BEN, CLEO)), members=fixed, balance=False)
+    for shares in ((3, 5, 0), (3, 0, 0), (0, 1, 0)):
+        assert continued(old, shares) == (3, 5, 0)
 
 
 def test_a_laptop_of_several_cards_begins_with_the_sum_of_their_shares() -> None:

@@ -100,7 +100,7 @@ from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.interface import Checkpointing
 
 class Host:
-    step, epochs, stopping, share_numbers = 5, 1, False, (1, 1)
+    step, epochs, stopping, shares_kept = 5, 1, False, (1, 1)
     def from_chief(self, data, read):
         if read.__name__ == "_generators":  # told at each checkpoint; the test is about the other numbers
             return read(data)

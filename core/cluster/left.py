@@ -1,0 +1,27 @@
+"""What members that have left had of each batch, for when they are back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class LeftShares:
+    """Shares are relative: who left keeps its part compared with all who are there, whose shares may change."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, float] = {}
+        """By rank, of those that left: the share per share of the others together."""
+
+    def leave(self, shares: Sequence[int], there: Sequence[int]) -> tuple[int, ...]:
+        """Only these ranks are still there. ``shares``: the last before that. Returns the next ones."""
+        before = self.among(shares)
+        others = max(1, sum(before[rank] for rank in there))
+        self._parts = {rank: share / others for rank, share in enumerate(before) if rank not in there}
+        alike = not any(shares[rank] for rank in there)
+        return tuple((1 if alike else share) if rank in there else 0 for rank, share in enumerate(shares))
+
+    def among(self, shares: Sequence[int]) -> tuple[int, ...]:
+        """``shares`` of those that are there, with a share for everybody else."""
+        rows = sum(shares)
+        left = {rank: max(1, round(part * rows)) for rank, part in self._parts.items()}
+        return tuple(left.get(rank, share) for rank, share in enumerate(shares))
