@@ -30,7 +30,7 @@ from app.window import Window
 from app.words.device_words import problem_of
 from app.words.spoken import News, announce
 from core.vocabulary.answers import RunEntry
-from core.vocabulary.commands import Install, ResumeSweep, StopRun
+from core.vocabulary.commands import Install, Quit, ResumeSweep, StopRun
 from core.vocabulary.errors import CUT_OFF, INSTALL_ASKED, REPORT_CAME, SWEEP_CUT_OFF, Problem
 from core.vocabulary.events import Event, NoticeRaised, PairingEnded, RunPlanned
 from core.vocabulary.ids import DeviceId, RunId, SweepId
@@ -113,8 +113,8 @@ class Conductor(QObject):
         else:
             self.quit()
 
-    def quit(self) -> None:
-        """Ends the node (if it is ours) and then the program. The window disappears immediately."""
+    def quit(self, *, leaves: bool = False) -> None:
+        """Hides the window, and ends the node if it is ours (``leaves``: as in ``Quit``) and the program."""
         if self._ending:
             return
         self._ending = True
@@ -124,7 +124,7 @@ class Conductor(QObject):
             self._leave()
             return
         if self.own and self.bridge.state.busy:
-            self.bridge.submit(StopRun())
+            self.bridge.submit(Quit(leaves=True) if leaves else StopRun())
         self.core.ask_to_end()
         # The thread reports its end; this is for a thread that never ends.
         QTimer.singleShot(int(STOP_LIMIT_S * 1000), self, self._leave)

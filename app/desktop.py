@@ -104,7 +104,7 @@ def _conduct(window: Window, folder: Path, first: SingleInstance, script: str) -
     # In a turn of its own: a collection takes as long as the screens do.
     conductor.bridge.changed.connect(lambda *_: QTimer.singleShot(0, conductor, collector.look))
     signals = EndingSignals(conductor)
-    signals.came.connect(conductor.quit)
+    signals.came.connect(lambda by_system: conductor.quit(leaves=by_system))
     first.asked_to_front.connect(window.come_forward)
     first.script_given.connect(conductor.open_script)
     if script:

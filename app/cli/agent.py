@@ -17,7 +17,7 @@ from app.connection import NodeConnection, start
 from app.follower import Follower
 from app.models import data_folders
 from core.node.conversation import Conversation
-from core.vocabulary.commands import ChangeSettings
+from core.vocabulary.commands import ChangeSettings, Quit
 from core.vocabulary.errors import TandemError
 from core.vocabulary.settings import SettingsChange
 
@@ -62,6 +62,8 @@ async def agent(arguments: argparse.Namespace, screen: Screen) -> int:
                 await connection.node.submit(ChangeSettings(change=SettingsChange(data=folders)))
             with Allowed(connection.node, allow_options), contextlib.suppress(OSError):
                 await interrupts.unless(_live(arguments, screen, connection, allow_options))
+            if interrupts.by_system:
+                await connection.node.submit(Quit(leaves=True))
     return ExitCode.OK
 
 

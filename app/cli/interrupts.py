@@ -1,5 +1,7 @@
 """Waits for Ctrl-C, SIGTERM and a closed terminal while entered. Runs on the main thread's loop.
 
+Ctrl-C is a person's wish; the others may also mean that the system is shut down, or that its user logs out.
+
 A SIGHUP that was ignored at the start (``nohup``) stays ignored: the program is to outlive its terminal.
 """
 
@@ -20,6 +22,8 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.count = 0
+        self.by_system = False
+        """Whether one of them was not Ctrl-C."""
         self._waiting: asyncio.Queue[None] = asyncio.Queue()
         self._caught: list[signal.Signals] = []
 
@@ -29,7 +33,7 @@ class Interrupts:
             if number is HANG_UP and signal.getsignal(number) is signal.SIG_IGN:
                 continue
             try:
-                loop.add_signal_handler(number, self.interrupt)
+                loop.add_signal_handler(number, self._on_signal, number)
             except (NotImplementedError, RuntimeError, ValueError):
                 continue  # Windows' loop, or not the main thread: KeyboardInterrupt comes instead.
             self._caught.append(number)
@@ -39,6 +43,10 @@ class Interrupts:
         loop = asyncio.get_running_loop()
         for number in self._caught:
             loop.remove_signal_handler(number)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        self.by_system |= number is not signal.SIGINT
+        self.interrupt()
 
     def interrupt(self) -> None:
         """Count one more interrupt."""

@@ -21,9 +21,10 @@ from app.cli.screen import Screen
 from app.follower import Follower
 from app.models import run_again
 from app.words import device_names, run_words
+from core.run.departure import may_be_left
 from core.speed.sentences import inexact_words
 from core.vocabulary.answers import Done, RunAccepted, RunDetails, ScriptRead
-from core.vocabulary.commands import AnalyseScript, GetRun, StartRun, StopRun, StopSweep
+from core.vocabulary.commands import AnalyseScript, GetRun, Quit, StartRun, StopRun, StopSweep
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import NoticeRaised, RunPhaseChanged, RunPlanned
 from core.vocabulary.ids import RunId
@@ -287,12 +288,17 @@ async def obey(
     follower: Follower, screen: Screen, interrupts: Interrupts, stop: StopRun | StopSweep, first: str
 ) -> None:
     """Sends ``stop`` at each Ctrl-C, and says what follows; ``first``: from the first one. Returns when the
-    person wants to leave."""
+    person wants to leave, or the system ends this program."""
     for words in (
         f"{first} Press Ctrl-C again to end the trainers at once.",
         "Ending the trainers. Press Ctrl-C again to exit without waiting.",
     ):
         await interrupts.wait_next()
+        if interrupts.by_system and not follower.own:
+            return
+        if interrupts.by_system and may_be_left(follower.state.run):
+            await follower.node.submit(Quit(leaves=True))
+            return
         screen.say(words)
         await follower.node.submit(stop)
     await interrupts.wait_next()

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP end the window like closing it. GUI thread; nothing polls."""
+"""SIGINT, SIGTERM and SIGHUP end the window. GUI thread; nothing polls."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from PySide6.QtCore import QObject, QSocketNotifier, Signal
 
 
 class EndingSignals(QObject):
-    """``came``: the system or a terminal asks the program to end.
+    """``came``: a terminal (Ctrl-C) or the system (True) asks the program to end.
 
     Python only notes a signal while Qt's loop runs in C; the byte it writes to ``set_wakeup_fd`` wakes the
     loop.
     """
 
-    came = Signal()
+    came = Signal(bool)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -32,6 +32,7 @@ class EndingSignals(QObject):
         self._notifier.activated.connect(self._on_woken)
 
     def _on_woken(self) -> None:
+        numbers = b""
         with contextlib.suppress(BlockingIOError):
-            self._ours.recv(64)
-        self.came.emit()
+            numbers = self._ours.recv(64)
+        self.came.emit(any(number != signal.SIGINT for number in numbers))

@@ -64,7 +64,7 @@ class BackgroundCard(SettingsCard):
         self.battery.setSpecialValueText("never")
         self.battery.setKeyboardTracking(False)
         self.battery.valueChanged.connect(lambda: self.save("leave_below_pct"))
-        self.go_on = self.tick("go_on", "Go on with my runs after a crash or a power cut", "go-on")
+        self.go_on = self.tick("go_on", "Go on with my runs after a restart or a crash", "go-on")
         self.foresee = self.tick("foresee", "Load TensorFlow ahead of a run", "foresee")
         self.warm = self.tick("warm_trainer", "Keep TensorFlow loaded between runs", "warm-trainer")
         self.add(

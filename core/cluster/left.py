@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class LeftShares:
-    """Shares are relative: who left keeps its part compared with all who are there, whose shares may change."""
+    """Who left keeps its part compared with all who are still there, whose shares may change."""
 
     def __init__(self) -> None:
         self._parts: dict[int, float] = {}

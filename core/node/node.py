@@ -177,20 +177,20 @@ class Node:
         """End runs, say goodbye, close everything; bounded. A second call waits for the first."""
         await asyncio.shield(self._begin_stop())
 
-    def _begin_stop(self) -> asyncio.Task[None]:
+    def _begin_stop(self, *, leaves: bool = False) -> asyncio.Task[None]:
         if self._stopping is None:
             # Not one of the node's background tasks, which it ends.
-            self._stopping = asyncio.create_task(self._stop(), name="node-stop")
+            self._stopping = asyncio.create_task(self._stop(leaves), name="node-stop")
         return self._stopping
 
     async def wait_stopped(self) -> None:
         """Wait until the node has ended, by ``stop`` or by ``Quit``."""
         await self._stopped.wait()
 
-    async def _stop(self) -> None:
+    async def _stop(self, leaves: bool) -> None:
         self._opened.log.enter()
         await bounded("the sweep", self._sweeps.close(), self._part_ends_s)
-        await bounded("the run", self._runs.close(), RUN_ENDS_S)
+        await bounded("the run", self._runs.close(leaves=leaves), RUN_ENDS_S)
         await bounded("the neighbours", self._neighbours.close(), self._part_ends_s)
         await bounded("staying awake", self._awake.close(), self._part_ends_s)
         await bounded("telemetry", self._watch.stop(), self._part_ends_s)
@@ -319,8 +319,8 @@ class Node:
                 return await self._runs.trimming.measure(await self._reports.size())
             case cm.Clear():
                 return an.Cleared(freed_bytes=await self._runs.clear(self._reports.clear))
-            case cm.Quit():
-                self._begin_stop()
+            case cm.Quit(leaves=leaves):
+                self._begin_stop(leaves=leaves)
         return an.Done()
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from core.run import problems
+from core.run.continuation import is_in_fit
 from core.run.participant import state as pa
 from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
@@ -46,6 +47,14 @@ def why_not(run: Run | None, me: DeviceId) -> Problem | None:
     if not isinstance(run.phase, Training):
         return Problem(code=CANNOT, what="The others cannot go on alone before the first step.", fix=_STOP)
     return None
+
+
+def may_be_left(run: Run | None) -> bool:
+    """Whether a run that was started here goes on if the system ends this node: at once on the others, or at
+    its next start. A sweep goes on as a whole."""
+    if run is None or not isinstance(run.phase, Training) or run.plan.trial is not None:
+        return False
+    return run.plan.strategy == "managed" and any(is_in_fit(each.progress) for each in run.members.values())
 
 
 class HasPart(Protocol):

@@ -144,7 +144,7 @@ class Returns:
                 self._succession.note_step(state.plan, progress.done)
                 some_may_come = state.plan.outlasts_losses or state.plan.owner is not None
                 may_load = some_may_come and not self._loads_on and is_worth(progress, SPARE_S)
-                if may_load and self._may_stop(state, progress):
+                if may_load and self.may_stop(state, progress):
                     self._begin_loading(state, ())
                 if self._held_back:
                     self.on_news()
@@ -301,7 +301,7 @@ class Returns:
                 if not absent.invited and self._is_idle(device):
                     await self._invite(device, absent, state.plan)
                     return
-        can_resume = self._may_stop(state, progress)
+        can_resume = self.may_stop(state, progress)
         may_stop = can_resume and worth
         self._held_back = () if may_stop else back
         if can_resume or not back:
@@ -311,7 +311,7 @@ class Returns:
         if back and may_stop and self._loading is not None and self._loading.done():
             starter.handle(co.GoesOn(back))
 
-    def _may_stop(self, state: co.Coordination, progress: Progress | None) -> bool:
+    def may_stop(self, state: co.Coordination, progress: Progress | None) -> bool:
         """Whether the run can be stopped here and resumed."""
         return (self._has_checkpoint() or state.plan.resume is not None) and is_in_fit(progress)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -15,7 +16,7 @@ from core.run.admission import Admission
 from core.run.context import RunLimits, RunLinks, RunTransfers, context_of
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
-from core.run.departure import Departure
+from core.run.departure import Departure, may_be_left
 from core.run.leftovers import DAY_S, GB, Leftovers, Trimming, sweep_copies
 from core.run.modules import Modules
 from core.run.participant import state as pa
@@ -27,6 +28,7 @@ from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
 from core.run.returns import HANDLED, Returns
+from core.run.silence import fall_silent
 from core.run.trials import RemoteTrials
 from core.runtime.timers import Clock
 from core.supervisor import temporary
@@ -132,25 +134,36 @@ class NodeRuns:
         self._context.files.post(temporary.sweep, self._context.temporary)
         self._context.files.post(sweep_copies, self._context.runs)
 
-    async def close(self) -> None:
-        """End the present run and every trainer; returns within ``CLOSE_S`` or a little more."""
+    async def close(self, *, leaves: bool = False) -> None:
+        """End the present run and every trainer; returns within ``CLOSE_S`` or a little more.
+
+        ``leaves``: as in ``Quit``.
+        """
         self._closing, name = True, self._context.my_name
         self.returns.close()
         self._end_work_if_idle()
         self.planner.end(problems.closed(name))
-        if self._coordinator is not None:
-            self._coordinator.handle(co.NodeEnds(name))
-        elif self._participant is not None:
-            self._participant.close(name)
+        starter, member = self._coordinator, self._participant
+        over: Callable[[], Awaitable[object]] = self._idle.wait
+        if leaves and starter is not None and self._may_be_left(starter.state):
+            over = partial(fall_silent, starter, member)
+        elif starter is not None:
+            starter.handle(co.NodeEnds(name))
+        elif member is not None:
+            member.close(name)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self.trials.close()
-                await self._idle.wait()
+                await over()
         await self.warm.end()
         await self._checkpoints.close()
         await self._context.background.settle(CLOSE_S)
         await self._context.files.close()
         await self.history.close()
+
+    def _may_be_left(self, state: co.Coordination) -> bool:
+        is_resumable = isinstance(state.stage, co.Running) and self.returns.may_stop(state, state.tally.last)
+        return is_resumable and may_be_left(self._state().run)
 
     def begin_trim(self) -> None:
         """Remove leftovers here beyond what the settings keep. Not during a run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -188,6 +189,8 @@ class Trainers:
         self._on_output = on_output
         self._on_exit = on_exit
         self._running: dict[str, Trainer] = {}
+        self._none_run = asyncio.Event()
+        self._none_run.set()
 
     def start(
         self,
@@ -224,11 +227,16 @@ class Trainers:
                 on_exit=partial(self._ended, task.name),
             )
             self._running[task.name] = trainer
+            self._none_run.clear()
             trainer.start()
 
     def stop(self, force: int) -> None:
         for trainer in tuple(self._running.values()):
             trainer.stop(cast("Literal[0, 1, 2]", force))
+
+    async def wait_ended(self) -> None:
+        """Waits until none runs."""
+        await self._none_run.wait()
 
     def order(self, order: Order) -> None:
         for trainer in tuple(self._running.values()):
@@ -244,4 +252,6 @@ class Trainers:
 
     def _ended(self, task: str, end: Exit) -> None:
         self._running.pop(task, None)
+        if not self._running:
+            self._none_run.set()
         self._on_exit(task, end)

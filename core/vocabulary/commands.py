@@ -249,6 +249,10 @@ class SaveDiagnostics(Tagged, frozen=True, kw_only=True):
 class Quit(Tagged, frozen=True, kw_only=True):
     """End this node: its run is stopped, its trainers end."""
 
+    leaves: bool = False
+    """The system ends it, not its user: the others go on with a run that was started here, and the next start
+    of this node does so too, or offers to."""
+
 
 Command = (
     Pair

@@ -21,7 +21,7 @@ from app.window import Window
 from core.run.install_problems import wanted_here
 from core.sweep.problems import cut_off
 from core.vocabulary import events as ev
-from core.vocabulary.commands import Install, ResumeSweep, StopRun
+from core.vocabulary.commands import Install, Quit, ResumeSweep, StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
 from core.vocabulary.ids import RunId, SweepId
@@ -386,6 +386,14 @@ def test_stop_and_quit_stops_the_run_and_ends(seat: Seat, quits: list[int]) -> N
     seat.conductor.shutdown.quit.click()
     seat.qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
     assert seat.opening.node.commands == [StopRun()]
+    assert seat.opening.closed == 1
+
+
+def test_when_the_system_ends_the_window_the_others_go_on_with_its_run(seat: Seat, quits: list[int]) -> None:
+    seat.happen(*world.begun())
+    seat.conductor.quit(leaves=True)
+    seat.qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
+    assert seat.opening.node.commands == [Quit(leaves=True)]
     assert seat.opening.closed == 1
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -250,6 +250,26 @@ async def test_the_other_node_goes_on_when_one_quits_in_training(tmp_path: Path,
         await asyncio.wait_for(ben.node.wait_stopped(), LIMIT_S)
 
 
+async def test_a_laptop_whose_tandem_was_closed_is_back_once_it_is_open_again(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    async with two(tmp_path) as (anna, ben):
+        run = await train(anna, ben, spec)
+        keep(anna.node.home.runs / run / run_folder.CHECKPOINTS, 40)
+        anna.trainers[-1].say(trainer_messages.Kept())
+        assert await ben.node.submit(Quit()) == Done()
+        await asyncio.wait_for(ben.node.wait_stopped(), LIMIT_S)
+        again = Laptop()
+        async with node(tmp_path, "ben", discovery=False, make_trainer=again.make_trainer) as again.node:
+            await asyncio.wait_for(again.started.wait(), LIMIT_S)
+            state = await wait_for(again.node, lambda s: s.run is not None)
+            assert state.run is not None and state.run.plan.resume is not None
+            assert (state.run.plan.resume.run, state.run.plan.resume.back) == (run, ("ben",))
+            assert await anna.node.submit(StopRun()) == Done()
+            for laptop in (anna, again):
+                assert isinstance(await outcome(laptop), Stopped)
+
+
 async def test_a_starter_that_quits_in_training_ends_the_run(tmp_path: Path, spec: RunSpec) -> None:
     async with two(tmp_path) as (anna, ben):
         await train(anna, ben, spec)
@@ -261,6 +281,26 @@ async def test_a_starter_that_quits_in_training_ends_the_run(tmp_path: Path, spe
         await asyncio.wait_for(anna.node.wait_stopped(), LIMIT_S)
 
 
+async def test_before_there_is_a_checkpoint_a_reboot_of_the_starters_laptop_ends_the_run(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    async with two(tmp_path) as (anna, ben):
+        await train(anna, ben, spec)
+
+        assert await anna.node.submit(Quit(leaves=True)) == Done()
+
+        assert await outcome(ben) == Stopped(by="anna")
+        assert all(trainer.over for trainer in (*anna.trainers, *ben.trainers))
+        await asyncio.wait_for(anna.node.wait_stopped(), LIMIT_S)
+
+
+async def reboot(laptop: Laptop, other: Laptop) -> None:
+    """The system ends the node, in order."""
+    assert await laptop.node.submit(Quit(leaves=True)) == Done()
+    await asyncio.wait_for(laptop.node.wait_stopped(), LIMIT_S)
+    assert all(trainer.over for trainer in laptop.trainers)
+
+
 async def crash(laptop: Laptop, other: Laptop) -> None:
     """A node falls silent without a word."""
     peer = laptop.node._neighbours.links._peers[id_of(other.node)]
@@ -270,16 +310,18 @@ async def crash(laptop: Laptop, other: Laptop) -> None:
     peer.link._connection.abort()
 
 
-async def test_a_starter_that_crashed_takes_its_run_back_from_the_laptop_that_stood_in(
-    tmp_path: Path, spec: RunSpec
+@pytest.mark.parametrize(("lose", "kept_by_both"), [(crash, False), (reboot, True)])
+async def test_a_lost_starter_takes_its_run_back_from_the_laptop_that_stood_in(
+    tmp_path: Path, spec: RunSpec, lose: Callable[[Laptop, Laptop], Awaitable[None]], kept_by_both: bool
 ) -> None:
-    """With a checkpoint that only the other one has: the starter crashed before its own first one."""
+    """The one that crashed did so before its own first checkpoint."""
     async with two(tmp_path) as (anna, ben):
         run = await train(anna, ben, spec)
-        keep(ben.node.home.runs / run / run_folder.CHECKPOINTS, 40)
-        ben.trainers[-1].say(trainer_messages.Kept())
+        for laptop in (anna, ben) if kept_by_both else (ben,):
+            keep(laptop.node.home.runs / run / run_folder.CHECKPOINTS, 40)
+            laptop.trainers[-1].say(trainer_messages.Kept())
         ben.started.clear()
-        await crash(anna, ben)
+        await lose(anna, ben)
         await asyncio.wait_for(ben.started.wait(), LIMIT_S)
         alone, again = ben.trainers[-1], Laptop()
         assert alone.train.stands_in and alone.train.walls is not None

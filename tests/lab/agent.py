@@ -233,6 +233,10 @@ class Agent:
         """Like the power button. Returns immediately."""
         self._process.kill()
 
+    def terminate(self) -> None:
+        """As the system does at a shutdown. Returns immediately."""
+        self._process.terminate()
+
     def end(self) -> None:
         """Quit, else terminate, else kill. Returns when the process is gone."""
         if self._process.poll() is None and not self._gone:

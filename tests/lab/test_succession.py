@@ -23,6 +23,7 @@ from tests.lab.test_returns import (
     ends_well,
     goes_on,
     gone,
+    kept,
     newest_step,
     train,
     under_way,
@@ -51,9 +52,11 @@ def goes_on_alone(agent: Agent, before: str) -> Run:
     return agent.until(making_steps, f"go on with {before} alone", 2 * TRAINED_S)
 
 
+@pytest.mark.parametrize("how", ["killed", "rebooted"])
 def test_without_the_starters_tandem_the_other_goes_on_and_hands_the_run_back(
-    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]], how: str
 ) -> None:
+    """``rebooted``: the system asks every program to end (SIGTERM)."""
     anna, ben = laptops.anna, laptops.ben
     expected = wanted(laptops)
     run = train(laptops, tmp_path / "starter", 0.05, ben)
@@ -62,8 +65,14 @@ def test_without_the_starters_tandem_the_other_goes_on_and_hands_the_run_back(
     trainers, device = anna.trainers(), anna.device
     before = newest_step(ben)
 
-    anna.kill()
-    assert anna.waits_until_gone() < 0 and gone(trainers)
+    if how == "killed":
+        anna.kill()
+        assert anna.waits_until_gone() < 0
+    else:
+        kept(anna, run)
+        anna.terminate()
+        assert anna.waits_until_gone() == 0
+    assert gone(trainers)
     killed_s = time.monotonic()
     alone = goes_on_alone(ben, run)
     assert alone.plan.owner is not None and alone.plan.owner.device == device

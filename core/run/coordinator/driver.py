@@ -86,6 +86,11 @@ class CoordinatorDriver:
         """A message from a member."""
         self.handle(From(device, message))
 
+    def fall_silent(self) -> None:
+        """Nothing is said or recorded any more; the trainers are not this driver's to end."""
+        self.state, self._over = replace(self.state, stage=co.Over()), True
+        self._timers.cancel_all()
+
     # --- effects -------------------------------------------------------------------------------------------
 
     def _do(self, effect: co.Effect) -> None:

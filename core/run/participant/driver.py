@@ -137,6 +137,14 @@ class ParticipantDriver:
         """Tandem is being closed on this laptop."""
         self._leave_starter(by, problems.closed(by))
 
+    async def fall_silent(self) -> None:
+        """The trainers end, and nothing is said or recorded any more."""
+        self.state = replace(self.state, stage=pa.Gone())
+        self._timers.cancel_all()
+        # The others have the newest checkpoint, once they have stopped as well.
+        self._trainers.stop(0 if self.state.plan.solo else 2)
+        await self._trainers.wait_ended()
+
     def _leave_starter(self, by: str, why: Problem) -> None:
         if not isinstance(self.state.stage, pa.Gone):
             self.context.send(self.starter, ms.Declined(run=self.state.plan.run, problem=why))

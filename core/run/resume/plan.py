@@ -173,8 +173,8 @@ def continued(
     back: tuple[str, ...] = (),
     owner: RunOwner | None = None,
 ) -> Plan:
-    """``plan``, resuming from ``found``: the same laptops keep shares that were fixed, and begin with those that
-    followed their speeds. ``back``, ``owner``: as in ``Resumption``."""
+    """``plan``, resuming from ``found``. The same laptops keep the shares that the user fixed, or begin with
+    those that followed their speeds. ``back``, ``owner``: as in ``Resumption``."""
     computing = ranks(plan)
     if not spec.shares and computing == ranks(old):
         shares: dict[DeviceId, int] = {}

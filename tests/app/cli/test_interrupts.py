@@ -12,9 +12,10 @@ from app.cli.interrupts import Interrupts, unless
 async def test_signals_are_waited_for_and_the_old_handling_comes_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with Interrupts() as interrupts:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number, by_system in ((signal.SIGINT, False), (signal.SIGTERM, True)):
             os.kill(os.getpid(), number)
             await asyncio.wait_for(interrupts.wait_next(), 30)
+            assert interrupts.by_system is by_system
     assert interrupts.count == 2
     assert signal.getsignal(signal.SIGTERM) == before
 

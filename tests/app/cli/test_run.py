@@ -12,12 +12,12 @@ from core.run.abilities import why_not
 from core.vocabulary import events as ev
 from core.vocabulary import phases
 from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry
-from core.vocabulary.commands import AnalyseScript, ChangeSettings, Command, GetRun, StartRun, StopRun
+from core.vocabulary.commands import AnalyseScript, ChangeSettings, Command, GetRun, Quit, StartRun, StopRun
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped, Stopping
 from core.vocabulary.plan import Moment, Resumption, Role, RunSpec
-from core.vocabulary.progress import Summary
+from core.vocabulary.progress import Progress, Summary
 from core.vocabulary.settings import Settings
 from tests.app import world
 from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, RUN, ScriptedNode, Words, follower, paired, plan
@@ -122,6 +122,31 @@ async def test_ctrl_c_stops_then_terminates_then_leaves() -> None:
     assert [command for command in node.commands if isinstance(command, StopRun)] == [StopRun()] * 3
     assert code == ExitCode.INTERRUPTED
     assert "Not waiting for the run to end." in screen.said
+
+
+@pytest.mark.parametrize(
+    ("own", "epochs", "sent"),
+    [
+        pytest.param(True, 3, [Quit(leaves=True)], id="its node leaves"),
+        pytest.param(True, 0, [StopRun()], id="it would be lost: train_on_batch has no checkpoints"),
+        pytest.param(False, 3, [], id="it goes on in another process"),
+    ],
+)
+async def test_when_the_system_ends_the_command_the_run_goes_on(
+    own: bool, epochs: int, sent: list[Command]
+) -> None:
+    node, screen, interrupts = running(), Words(), Interrupts()
+    step = Progress(at_s=1.0, epoch=0, epochs=epochs, step=9, batch=9)
+    for event in (*TO_TRAINING, world.progressed(ME, step)):
+        node.happen(event)
+    node.then[StopRun] = [phase(Stopping()), phase(Stopped(by="here"))]
+    with follower(node, own=own) as follow:
+        interrupts.by_system = True
+        interrupts.interrupt()
+        _, last = await run_command.follow(follow, screen, RUN, interrupts)
+        code = await run_command.report(follow, screen, RUN, last, interrupted=True)
+    assert [command for command in node.commands if isinstance(command, Quit | StopRun)] == sent
+    assert code == ExitCode.INTERRUPTED
 
 
 async def test_one_ctrl_c_waits_for_the_end_of_the_step() -> None:

@@ -652,6 +652,30 @@ async def test_after_a_crash_the_run_is_offered(tmp_path: Path, spec: RunSpec) -
         assert not anna.runs.busy
 
 
+@pytest.mark.parametrize("go_on", [False, True])
+async def test_a_run_of_one_laptop_that_was_rebooted_is_cut_off_as_by_a_crash(
+    tmp_path: Path, spec: RunSpec, go_on: bool
+) -> None:
+    async with Lan(tmp_path, ("Anna",), QUICK) as lan:
+        (anna,) = lan.nodes.values()
+        run = await train(lan, replace(spec, solo=True), anna)
+        await lan.wait_until(lambda: anna.runs.returns._has_checkpoint())
+        await anna.runs.close(leaves=True)
+        assert anna.trainers[-1].forces == [0] and anna.trainers[-1].over
+        assert not anna.last_phases()
+        del lan.nodes["Anna"]  # closed already
+    async with Lan(tmp_path, ("Anna",), QUICK) as lan:
+        (anna,) = lan.nodes.values()
+        await anna.runs.returns.recover(anna.runs.history, go_on=go_on)
+        assert anna.notices == ([] if go_on else [CUT_OFF])
+        if go_on:
+            await lan.wait_until(lambda: anna.state.run is not None)
+            await to_training(lan, anna)
+            plan = anna.state.run.plan if anna.state.run else None
+            assert plan is not None and plan.resume is not None and plan.resume.run == run
+            await finish(lan, anna)
+
+
 async def test_after_a_crash_the_run_goes_on_by_itself_where_that_is_set(
     tmp_path: Path, spec: RunSpec
 ) -> None:
