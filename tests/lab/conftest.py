@@ -7,7 +7,7 @@ import pytest
 from tests.lab.faults import listens_alone
 from tests.lab.lab import Lab
 from tests.lab.laptops import Laptops
-from tests.lab.network import Network
+from tests.lab.network import WIFI, Network
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def lab(namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def _standing(
     namespaces: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Network, Laptops]]:
-    with Lab(tmp_path_factory.mktemp("laptops"), hosts=3) as lab:
+    with Lab(tmp_path_factory.mktemp("laptops"), hosts=3, rate=WIFI) as lab:
         yield lab.network, Laptops(lab.agent, 3)
 
 
@@ -36,7 +36,7 @@ def network(_standing: tuple[Network, Laptops]) -> Network:
 
 @pytest.fixture
 def laptops(network: Network, _standing: tuple[Network, Laptops]) -> Iterator[Laptops]:
-    """Three of them, paired and idle; they stay on between tests. A run leaves no open port."""
+    """Three of them on good Wi-Fi, paired and idle; they stay on between tests. A run leaves no open port."""
     _, laptops = _standing
     laptops.mend()
     yield laptops

@@ -14,6 +14,8 @@ from typing import Self
 
 RATE = "936mbit"
 """TCP's share of a gigabit cable."""
+WIFI = "240mbit"
+"""Of good Wi-Fi."""
 BUFFER_S = 0.05
 """Maximum age of queued data; more is dropped. Many a home router queues seconds of it."""
 

@@ -33,7 +33,7 @@ from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.lab import NAMES, Lab
 from tests.lab.laptops import Laptops, trained, weights
-from tests.lab.network import NETWORK
+from tests.lab.network import NETWORK, WIFI
 from tests.lab.test_returns import LOGGED, has_every_epoch, printed
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
@@ -291,7 +291,7 @@ def main() -> int:
     print(f"SEED={given.seed}", flush=True)
     with (
         tempfile.TemporaryDirectory(prefix="soak-") as folder,
-        Lab(Path(folder), hosts=3) as lab,
+        Lab(Path(folder), hosts=3, rate=WIFI) as lab,
     ):
         laptops = Laptops(lab.agent, 3)
         for each in (laptops.anna, laptops.ben, laptops.cleo):

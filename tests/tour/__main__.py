@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.lab.lab import Lab
-from tests.lab.network import why_none
+from tests.lab.network import WIFI, why_none
 from tests.tour.album import Album
 from tests.tour.laptop import Laptop
 from tests.tour.person import Lost
@@ -25,8 +25,6 @@ from tests.tour.story import STORY
 
 PICTURES = Path(__file__).parents[2] / "build" / "gui-tour"
 CANNOT = 2
-RATE = "240mbit"
-"""Of the link between the two laptops: good Wi-Fi."""
 
 
 def main(last: str = "") -> int:
@@ -42,7 +40,7 @@ def main(last: str = "") -> int:
     album = Album(PICTURES)
     with ExitStack() as ends:
         folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="tandem-tour-")))
-        lab = ends.enter_context(Lab(folder, hosts=2, rate=RATE))
+        lab = ends.enter_context(Lab(folder, hosts=2, rate=WIFI))
         anna, ben = (ends.enter_context(Laptop(lab, host, album)) for host in range(2))
         for part in STORY:
             print(f"{time.monotonic() - began_s:6.1f} s  {part.__name__.replace('_', ' ')}", flush=True)
