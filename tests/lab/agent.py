@@ -37,6 +37,7 @@ LIMIT_S = 120.0
 TRAINED_S = 280.0
 """For everything that loads TensorFlow first."""
 ROOT = Path(__file__).parents[2]
+TANDEM = ("-m", "app")
 V = TypeVar("V")
 E = TypeVar("E")
 
@@ -60,7 +61,9 @@ class Agent:
         options: Sequence[str] = (),
         settings: Settings | None = None,
         environment: dict[str, str] | None = None,
+        program: Sequence[str] = TANDEM,
     ) -> None:
+        """``program``: Python's arguments before Tandem's own."""
         self.home = home
         self.name = home.folder.name
         self.state = State()
@@ -79,8 +82,7 @@ class Agent:
                 (
                     *enter,
                     sys.executable,
-                    "-m",
-                    "app",
+                    *program,
                     "agent",
                     "--jsonl",
                     "--home",

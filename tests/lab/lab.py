@@ -6,6 +6,7 @@ run anything else on a laptop (a window, say), put ``lab.enter(host)`` before it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -15,17 +16,26 @@ from core.home.home import Home
 from core.vocabulary.commands import AnswerPairing, Pair
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
-from tests.lab.agent import Agent
+from tests.lab.agent import TANDEM, Agent
 from tests.lab.network import BUFFER_S, RATE, Network
 
 NAMES = ("anna", "ben", "cleo")
 
 
 class Lab:
-    """``folder`` contains the homes. Everything started ends with it."""
+    """``folder`` contains the homes; ``program`` as in ``Agent``. Everything started ends with it."""
 
-    def __init__(self, folder: Path, *, hosts: int = 2, rate: str = RATE, buffer_s: float = BUFFER_S) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        hosts: int = 2,
+        rate: str = RATE,
+        buffer_s: float = BUFFER_S,
+        program: Sequence[str] = TANDEM,
+    ) -> None:
         self.folder = folder
+        self._program = program
         self.network = Network(hosts, rate, buffer_s)
         self._ends = ExitStack()
         self._ends.callback(self.network.close)
@@ -46,7 +56,13 @@ class Lab:
     def agent(self, host: int, *options: str, **chosen: Any) -> Agent:
         """An agent on that laptop, ready. ``chosen``: settings. Started again, it finds its old home."""
         settings = Settings(name=NAMES[host], first_run_done=True, **chosen)
-        agent = Agent(self.home(host), enter=self.enter(host), options=options, settings=settings)
+        agent = Agent(
+            self.home(host),
+            enter=self.enter(host),
+            options=options,
+            settings=settings,
+            program=self._program,
+        )
         return self._ends.enter_context(agent)
 
 

@@ -23,26 +23,33 @@ import numpy as np
 import psutil
 
 from core.vocabulary import events as ev
-from core.vocabulary.commands import AddLaptops, ChangeSettings, LeaveRun
+from core.vocabulary.commands import AddLaptops, ChangeSettings, LeaveRun, StopRun
 from core.vocabulary.ids import RunId
-from core.vocabulary.phases import Finished, Training
+from core.vocabulary.phases import Finished, Stopped, Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import Run, State
 from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.lab import NAMES, Lab
-from tests.lab.laptops import Laptops, trained, weights
+from tests.lab.laptops import Laptops, all_idle, trained, weights
 from tests.lab.network import NETWORK, WIFI
 from tests.lab.test_returns import LOGGED, has_every_epoch, printed
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
+TOGETHER = "together"
+"""The run's folder."""
 EVERY_S = 45.0
 STEPS = 1500
 DISK_MB, MEMORY_BYTES = 512, 1 << 30
 """Of the second and the third; what one may take beyond what it has."""
-LOST_AT_MOST = 3
-"""One that is lost more often stays out for so long that the others would finish before."""
+PAUSE_S = 5.0
+"""How long one that is lost again and again stays out of the run: the others would finish in half an hour."""
+HASTY = (
+    "-c",
+    "import sys; from app.__main__ import main; from core.run import continuation; "
+    f"continuation.FIRST_PAUSE_S = continuation.MOST_PAUSE_S = {PAUSE_S}; sys.exit(main())",
+)
 BACK_S = 600.0
 CLOSE = 2e-6
 
@@ -55,7 +62,8 @@ class Soak:
     random: random.Random
     only: tuple[str, ...] = ()
     """The faults to draw from, by name; empty: all."""
-    lost: Counter[int] = field(default_factory=Counter)
+    befallen: Counter[str] = field(default_factory=Counter)
+    """How often there was each fault."""
     addresses: dict[int, tuple[str, str]] = field(init=False)
     """By host: the one that it has, and the next."""
 
@@ -72,21 +80,26 @@ class Soak:
     def harm(self) -> Path:
         return self.folder / "harm"
 
-    def train(self, name: str, *others: Agent, brake: Path) -> RunId:
+    @property
+    def brake(self) -> Path:
+        return self.folder / "brake"
+
+    def train(self, name: str, *others: Agent, resume: RunId | None = None) -> RunId:
         folder = self.folder / name
-        folder.mkdir()
+        folder.mkdir(exist_ok=resume is not None)
         shutil.copy(SCRIPT, folder)
         return self.laptops.anna.train(
             RunSpec(
                 script=str(folder / SCRIPT.name),
                 arguments=(
-                    *("--steps", str(STEPS), "--pace-s", "0", "--brake", str(brake)),
+                    *("--steps", str(STEPS), "--pace-s", "0", "--brake", str(self.brake)),
                     *("--harm", str(self.harm)),
                     *LOGGED,
                 ),
                 devices=tuple(other.device for other in others),
                 solo=not others,
                 seed=7,
+                resume=resume,
             )
         )
 
@@ -139,7 +152,7 @@ class Soak:
         )
 
     def left(self, host: int) -> None:
-        """By its user's wish, until the starter adds it again."""
+        """By its user's wish, until it is added again."""
         anna, agent = self.laptops.anna, self.them[host]
         run, device = agent.run().plan.run, agent.device
         agent.do(LeaveRun(run=run))
@@ -149,13 +162,13 @@ class Soak:
         self._added(host)
 
     def full_disk(self, host: int) -> None:
-        """Until its user makes room, and the starter adds it again."""
+        """Until its user makes room, and it is added again."""
         self._harmed(host, "fill", "disk-full")
         self.lab.network.do(host, "find", str(self.them[host].home.runs), "-name", "big", "-delete")
         self._added(host)
 
     def out_of_memory(self, host: int) -> None:
-        """Until the starter adds it again."""
+        """Until it is added again."""
         with faults.little_memory(self.them[host], MEMORY_BYTES):
             self._harmed(host, "grow", "out-of-memory")
         self._added(host)
@@ -172,8 +185,16 @@ class Soak:
         assert isinstance(told.event, ev.MemberLeft) and told.event.problem.code == code, told.event
 
     def _added(self, host: int) -> None:
-        anna = self.laptops.anna
-        anna.do(AddLaptops(run=anna.run().plan.run, devices=(self.them[host].device,)))
+        """By the starter's user; the starter itself is in each run that is resumed."""
+        anna, *others = self.them
+        run = anna.run().plan.run
+        if self.them[host] is not anna:
+            anna.do(AddLaptops(run=run, devices=(self.them[host].device,)))
+            return
+        anna.do(StopRun())
+        assert isinstance(phase := anna.ends(run), Stopped), phase
+        anna.until(lambda state: all_idle(state) and not state.busy, "see everybody idle")
+        self.train(TOGETHER, *others, resume=run)
 
     def killed_all(self, host: int) -> None:
         """Like a power cut, with the setting to go on by itself."""
@@ -188,18 +209,17 @@ class Soak:
     def befall(self) -> str:
         """A random fault of a random laptop, and its end. Returns what it was."""
         host = self.random.randrange(3)
-        losses = [self.killed_trainer, self.killed_node, self.closed_lid, self.cut_cable]
-        if self.them[host] is not self.laptops.anna:
-            losses += [self.left, self.full_disk]
-            losses += [] if faults.memory_groups() is None else [self.out_of_memory]
-        others = [self.short_cut, self.stopped_trainer, self.stopped_node, self.another_address]
-        others.append(self.killed_all)
-        may_lose = self.lost[host] < LOST_AT_MOST
-        drawn = losses + others if may_lose else others
+        drawn = [self.killed_trainer, self.killed_node, self.closed_lid, self.cut_cable, self.left]
+        drawn += [self.short_cut, self.stopped_trainer, self.stopped_node, self.another_address]
+        drawn.append(self.killed_all)
+        if self.them[host] is not self.laptops.anna:  # there the script has the whole disk
+            drawn.append(self.full_disk)
+        if faults.memory_groups() is not None:
+            drawn.append(self.out_of_memory)
         drawn = [each for each in drawn if each.__name__ in self.only] or drawn
         fault: Callable[[int], None] = self.random.choice(drawn)
-        self.lost[host] += fault in losses
         what = fault.__name__.replace("_", " ")
+        self.befallen[what] += 1
         what += "" if fault == self.killed_all else f" on {NAMES[host]}"
         print(f"  {what} …", flush=True)
         fault(host)
@@ -233,33 +253,31 @@ class Soak:
 
 
 def soak(soak: Soak, minutes: float) -> None:
-    brake = soak.folder / "brake"
     anna = soak.laptops.anna
-    alone = soak.train("alone", brake=brake)
+    alone = soak.train("alone")
     assert (phase := anna.ends(alone, 4 * TRAINED_S)) == Finished(), phase
     wanted = trained(anna, alone)
 
-    brake.touch()
-    together = soak.train("together", soak.laptops.ben, brake=brake)
+    soak.brake.touch()
+    together = soak.train(TOGETHER, soak.laptops.ben)
     for agent in soak.them[:2]:
         agent.trains(together)
     anna.do(AddLaptops(run=together, devices=(soak.laptops.cleo.device,)))
     soak.whole()
-    began_s, count = time.monotonic(), 0
+    began_s = time.monotonic()
     while time.monotonic() - began_s < 60 * minutes:
         fault_s = time.monotonic()
         what = soak.befall()
         over_s = time.monotonic()
         soak.whole()
         soak.moves()
-        count += 1
         print(
             f"{fault_s - began_s:5.0f} s: {what}, for {over_s - fault_s:.0f} s; all together again after "
             f"{time.monotonic() - over_s:.1f} s, at step {soak.newest_step()}",
             flush=True,
         )
         time.sleep(max(0.0, EVERY_S - (time.monotonic() - fault_s)))
-    brake.unlink()
+    soak.brake.unlink()
     anna = soak.laptops.anna
     run = anna.run().plan.run
     for agent in soak.them:
@@ -268,7 +286,7 @@ def soak(soak: Soak, minutes: float) -> None:
     assert set(digests) == set(NAMES) and len(set(digests.values())) == 1, digests
     said = [printed(agent, run) for agent in soak.them]
     assert said[0] and said == [said[0]] * 3, said
-    has_every_epoch(soak.folder / "together")
+    has_every_epoch(soak.folder / TOGETHER)
     got = trained(anna, run)
     assert got.keys() == wanted.keys() and got
     most = max(float(np.abs(got[name] - wanted[name]).max()) for name in wanted)
@@ -276,9 +294,11 @@ def soak(soak: Soak, minutes: float) -> None:
     for host, agent in enumerate(soak.them):
         assert len(agent.trainers()) <= 1  # loaded ahead
         faults.listens_alone(soak.lab.network, host)
+    kinds = ", ".join(f"{what} {times}" for what, times in soak.befallen.most_common())
+    print(f"faults: {kinds}")
     print(
-        f"{count} faults; finished, equal on all three, with one machine's batches and every file, "
-        f"within {most:.1e} of its weights"
+        f"{soak.befallen.total()} faults; finished, equal on all three, with one machine's batches and every "
+        f"file, within {most:.1e} of its weights"
     )
 
 
@@ -291,7 +311,7 @@ def main() -> int:
     print(f"SEED={given.seed}", flush=True)
     with (
         tempfile.TemporaryDirectory(prefix="soak-") as folder,
-        Lab(Path(folder), hosts=3, rate=WIFI) as lab,
+        Lab(Path(folder), hosts=3, rate=WIFI, program=HASTY) as lab,
     ):
         laptops = Laptops(lab.agent, 3)
         for each in (laptops.anna, laptops.ben, laptops.cleo):
