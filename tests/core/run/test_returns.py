@@ -652,6 +652,23 @@ async def test_after_a_crash_the_run_is_offered(tmp_path: Path, spec: RunSpec) -
         assert not anna.runs.busy
 
 
+async def test_who_was_lost_in_a_loop_of_batches_is_back_in_the_next_fit(three: Lan, spec: RunSpec) -> None:
+    anna, ben, _ = nodes(three)
+    loop = replace(STEP, epochs=0)
+    run = await train(three, spec, anna, ben, checkpoint=False, steps=loop)
+    ben.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: left(anna, ben) and "train_on_batch" in said(anna))
+    anna.trainers[-1].say(Progressed(progress=replace(loop, step=41, batch=41)))
+    await three.wait_until(lambda: newest(anna) == 41 and has_looked(anna))
+    assert run_of(anna) == run and isinstance(anna.phase, Training)
+    anna.trainers[-1].say(Progressed(progress=replace(STEP, step=42, batch=1)))
+    keep(anna.home.runs / run / run_folder.CHECKPOINTS, 40)
+    anna.trainers[-1].say(Kept())
+    anna.trainers[-1].say(Progressed(progress=replace(STEP, step=43, batch=2)))
+    await goes_on_with(three, run, anna, ben)
+    await finish(three, anna, ben)
+
+
 @pytest.mark.parametrize("go_on", [False, True])
 async def test_a_run_of_one_laptop_that_was_rebooted_is_cut_off_as_by_a_crash(
     tmp_path: Path, spec: RunSpec, go_on: bool
