@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication, QSizePolicy
 
@@ -12,7 +13,7 @@ from app.charts import loader
 from app.charts.panel import ChartPanel
 from app.charts.sources import Source, UseMeter
 from app.long_work import in_thread
-from app.models import laptop_rows, stragglers
+from app.models import laptop_rows, run_again, stragglers
 from app.models.shown_run import ShownRun
 from app.theme import GAP
 from app.views.run_page import RunPage
@@ -24,11 +25,12 @@ from app.widgets.log_drawer import LogDrawer
 from app.widgets.run_progress import RunProgress
 from app.words.device_names import name_of, names_of
 from core.report.points import RunPoints
-from core.vocabulary.answers import Answer, RunDetails
-from core.vocabulary.commands import GetRun, GoOnWaiting, StopRun
+from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry
+from core.vocabulary.commands import GetRun, GoOnWaiting, StartRun, StopRun
+from core.vocabulary.errors import TandemError
 from core.vocabulary.events import Event, MemberLogged, RunEvent, RunPlanned, TelemetryReported
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.phases import Planning, Preparing, Stopping, is_followed
+from core.vocabulary.phases import Planning, Preparing, Stopped, Stopping, is_followed
 from core.vocabulary.state import Run, State
 
 STOP = "Stop"
@@ -55,6 +57,8 @@ class TrainLive(RunPage):
         """Events that came while earlier points were being fetched."""
         self._over = False
         self._pressed = 0
+        self._rare_next = False
+        """Once it has stopped, it is to begin anew with rare meetings."""
         # The keyboard focus waits here, not at Stop: its keys scroll.
         self.page.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         name_for_readers(self.page, "Run")
@@ -76,6 +80,7 @@ class TrainLive(RunPage):
         self.page.head.addWidget(self.stop)
         self.progress = RunProgress()
         self.progress.keep_waiting_asked.connect(self._keep_waiting)
+        self.progress.rarely_asked.connect(self._stop_for_rare)
         self.outcome.new_asked.connect(self.new_asked)
         self.no_gpu = Label("", "faint", wraps=True)
         self.no_gpu.hide()
@@ -131,7 +136,7 @@ class TrainLive(RunPage):
         self.run = run.plan.run
         self.points = RunPoints(run.plan)
         self._use = UseMeter(self.points)
-        self._over, self._pressed = False, 0
+        self._over, self._pressed, self._rare_next = False, 0, False
         self._late = None
         self.begin(None, state)
         if _seen_whole(run, events):
@@ -190,6 +195,8 @@ class TrainLive(RunPage):
             self.look_for_checkpoints()
             if self.outcome.again.hasFocus() and not self.outcome.go_on.isHidden():
                 self.outcome.go_on.setFocus()  # Stop had the focus, and this is the main action now
+            if self._rare_next and isinstance(answer.entry.phase, Stopped):
+                self._train_rarely(answer.entry)
 
     def _names(self) -> dict[DeviceId, str]:
         state = self._bridge.state
@@ -248,6 +255,25 @@ class TrainLive(RunPage):
     def _keep_waiting(self) -> None:
         if self.run is not None:
             self._bridge.submit(GoOnWaiting(run=self.run))
+
+    def _stop_for_rare(self) -> None:
+        if not self._rare_next:
+            self._rare_next = True
+            self.page.setFocus()  # the pressed button goes, and Qt would focus the next one
+            self._stop()
+
+    def _train_rarely(self, entry: RunEntry) -> None:
+        self._rare_next = False
+        try:
+            spec = replace(run_again.spec_of(entry, self._bridge.state), sync="rare", resume=None)
+        except TandemError as error:
+            self.outcome.show_start(error.problem, starting=False)
+            return
+        self._bridge.submit(StartRun(spec=spec), self._on_rare_begun)
+
+    def _on_rare_begun(self, answer: Answer) -> None:
+        if isinstance(answer, Refused):
+            self.outcome.show_start(answer.problem, starting=False)
 
     def _stop(self) -> None:
         self._pressed += 1

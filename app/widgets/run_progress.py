@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QProgressBar, QWidget
 
@@ -19,7 +19,7 @@ from app.widgets.card import Card, column, row
 from app.widgets.figure import FigureView
 from app.widgets.flow import Flow
 from app.widgets.fold import Fold
-from app.widgets.labels import ElidedLabel, Label, name_for_readers
+from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_tooltip
 from app.widgets.laptop_table import LaptopLine, LaptopTable
 from app.widgets.problem_box import ProblemBox
 from app.widgets.stepper import Stepper
@@ -33,6 +33,11 @@ from core.vocabulary.text import capitalised, listed
 
 PARTS = 1000
 TICK_MS = 1000
+RARELY = "Stop, and train again meeting rarely"
+_RARELY_HINT = (
+    "Ends at the end of a step; what the script saves by then is kept. Then it begins anew, and its result "
+    "is not that of one machine."
+)
 BACK_S = 15.0
 """How long the return of a laptop is shown."""
 
@@ -42,6 +47,7 @@ class RunProgress(Card):
     stay."""
 
     keep_waiting_asked = Signal()
+    rarely_asked = Signal()
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """``clock``: seconds, monotonic."""
@@ -77,9 +83,13 @@ class RunProgress(Card):
         self.why = Fold("Why?", name="why")
         self.expected = Label("", wraps=True)
         self.advice = Label("", "warning", wraps=True)
+        self.rarely = button(RARELY, self.rarely_asked.emit, name="train-rarely")
+        set_tooltip(self.rarely, _RARELY_HINT)
+        self.rarely.hide()
         self.waiting = Label("", "warning", wraps=True)
-        for label in (self.expected, self.advice, self.waiting):
-            self.why.body.addWidget(label)
+        for piece in (self.expected, self.advice, self.rarely, self.waiting):
+            self.why.body.addWidget(piece)
+        self.why.body.setAlignment(self.rarely, Qt.AlignmentFlag.AlignLeft)
         self.add(
             row(self.state, self.step, 1, self.why.head),
             *(self.why, self.held, self.keep_waiting, self._figures, self.bar),
@@ -147,7 +157,7 @@ class RunProgress(Card):
         self.held.say_or_hide("\n".join(waiting_for))
         asks = run.waiting is not None and run.waiting.asks
         self.keep_waiting.setVisible(asks)
-        self._show_why(run, names, waiting)
+        self._show_why(run, names, waiting, me)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -177,9 +187,11 @@ class RunProgress(Card):
         elif not ticks:
             self._tick.stop()
 
-    def _show_why(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
+    def _show_why(self, run: Run, names: dict[DeviceId, str], waiting: str, me: DeviceId | None) -> None:
         said = expected(run.expectation, run.plan, names)
         helps = advice_words(said.advice, WINDOW)
+        gains = said.advice is not None and said.advice.rarely is not None
+        self.rarely.setVisible(gains and run.plan.starter == me and isinstance(run.phase, Training))
         for label, words in (
             (self.expected, said.what),
             (self.advice, f"For the next run: {helps}" if helps else ""),

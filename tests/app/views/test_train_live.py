@@ -35,7 +35,7 @@ from core.vocabulary.commands import (
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
 from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
-from core.vocabulary.plan import Moment, Resumption, RunSpec, TrialOf
+from core.vocabulary.plan import Moment, Plan, Resumption, RunSpec, TrialOf
 from core.vocabulary.progress import Diverged, LogLines, Settled
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State, apply
@@ -185,6 +185,57 @@ def test_what_a_result_advises_is_one_click_away(core: FakeCore, view: TrainView
     found[0].click()
     assert view.setup.isVisible() and view.setup.draft.options.wire == "bf16"
     assert view.setup.draft.arguments == "--epochs 3"
+
+
+def rarely_is_offered(core: FakeCore, live: TrainLive, plan: Plan | None = None) -> None:
+    core.happen(*world.linked(), *world.begun(plan), world.progressed(ME, world.progress(1)))
+    live.progress.why.head.setChecked(True)
+    core.happen(world.measured(replace(world.EXPECTED, step_s=0.3, wire_s=0.25)))
+
+
+def test_where_rare_meetings_are_offered_one_click_stops_the_run_and_begins_it_anew_with_them(
+    core: FakeCore, live: TrainLive
+) -> None:
+    spec = RunSpec(script="/home/ada/digits/digits.py", seed=7, resume=RunId("earlier"))
+    entry = replace(world.entry(spec=spec, last=Stopped(by="here")), run=world.RUN)
+    core.answers[GetRun] = world.details(entry)
+    problem = Problem(code="device-busy", what="Bob's laptop is in another run.", fix="Wait.")
+    core.answers[StartRun] = Refused(problem=problem)
+    rarely_is_offered(core, live)
+    assert live.progress.rarely.isVisible()
+    live.progress.rarely.click()
+    live.progress.rarely.click()
+    assert core.asked(StopRun) == [StopRun()], "a second one would end it now"
+    core.happen(world.phase(Stopping()))
+    assert not live.progress.rarely.isVisible() and not core.asked(StartRun)
+    core.happen(*world.finished(last=Stopped(by="here")))
+    core.flush()  # its record is read
+    core.flush()
+    assert core.asked(StartRun) == [StartRun(spec=replace(spec, devices=(OTHER,), sync="rare", resume=None))]
+    assert live.outcome.not_started.problem == problem
+
+
+def test_a_run_that_finished_before_it_could_stop_does_not_begin_anew(
+    core: FakeCore, live: TrainLive
+) -> None:
+    entry = replace(world.entry(spec=RunSpec(script="/home/ada/digits/digits.py")), run=world.RUN)
+    core.answers[GetRun] = world.details(entry)
+    rarely_is_offered(core, live)
+    live.progress.rarely.click()
+    core.happen(*world.finished())
+    core.flush()
+    assert not core.asked(StartRun)
+
+
+@pytest.mark.parametrize("starter", [ME, OTHER])
+def test_only_where_the_run_was_started_is_there_a_button_for_rare_meetings(
+    core: FakeCore, live: TrainLive, starter: DeviceId
+) -> None:
+    rarely_is_offered(core, live, replace(world.plan(), starter=starter))
+    assert live.progress.advice.isVisible()
+    assert live.progress.rarely.isVisible() is (starter == ME)
+    core.happen(world.measured())
+    assert not live.progress.rarely.isVisible(), "exact steps gain nearly as much"
 
 
 def test_the_header_says_how_much_faster_than_this_laptop_alone(core: FakeCore, live: TrainLive) -> None:
