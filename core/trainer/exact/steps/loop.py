@@ -69,10 +69,10 @@ class Loop:
         self.sent_bits = 0
         """Bits of each number of gradients in the newest call, if they travelled in fewer than they have."""
         if model.jit_compile:
-            engine.say_once(
-                "jit_compile is ignored: laptops exchange gradients inside a step, and XLA cannot compile "
-                "that. The result is the same."
-            )
+            why = "laptops exchange gradients inside a step, and XLA cannot compile that"
+            if engine.sync != "exact":
+                why = "shares may change, and XLA would compile a step anew for each number of rows"
+            engine.say_once(f"jit_compile is ignored: {why}. The result is the same.")
 
     def __call__(self, source: Portion | Iterator[Batch]) -> Logs:
         if isinstance(source, Portion):

@@ -195,6 +195,7 @@ def main() -> None:
                 # Batches of one row: one member has none.
                 x, y = digits()
                 model = network(sgd(0.05))
+                model.jit_compile = True
                 model.fit(x[:65], y[:65], batch_size=64, epochs=2, shuffle=False, verbose=0)
                 done(name, {}, model)
             case "kept" | "stopped" | "resumed":

@@ -88,6 +88,12 @@ def test_what_cannot_meet_rarely_is_exact_and_told(records: Records, job: str, w
     assert set(told["met_every"]) == {0}
 
 
+def test_why_jit_compile_is_left_out_is_true_of_steps_that_exchange_nothing(records: Records) -> None:
+    said = [words for words in records[0]["half-rows"]["said"] if "jit_compile" in words]
+    why = "shares may change, and XLA would compile a step anew for each number of rows"
+    assert said == [f"jit_compile is ignored: {why}. The result is the same."]
+
+
 def test_a_stopped_training_goes_on_with_the_same_bits(records: Records) -> None:
     """With a checkpoint after each batch, all jobs flush alike."""
     stopped = [record["stopped"] for record in records]
