@@ -103,7 +103,10 @@ class RareLoop(Loop):
                 self._say_exact(f"{self.model.name}: {why}")
             return exact
         self._rounds.prepare()
-        if exact.sharing.whole or not exact.judged:
+        if not exact.judged:
+            return exact
+        if exact.sharing.whole:
+            self._say_exact(f"{self.model.name}: every laptop computes each batch whole")
             return exact
         if exact.sharing.gathers:
             self._say_exact(f"{self.model.name}: its loss is of the batch as a whole")

@@ -232,6 +232,17 @@ def main() -> None:
                 model.compile(sgd(0.1))
                 model.fit(x, x[:, :1], batch_size=32, epochs=2, verbose=0)
                 done(name, {}, model)
+            case "gathering" | "whole" | "eager":
+                x = np.random.RandomState(2).normal(size=(320, 3)).astype("float32")
+                layers = [keras.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)]
+                if kind == "whole":
+                    centred = keras.layers.Lambda(lambda a: a - tf.reduce_mean(a, axis=0, keepdims=True))
+                    layers.insert(2, centred)
+                model = keras.Sequential(layers)
+                loss = (lambda y, p: tf.math.reduce_std(p - y)) if kind == "gathering" else "mse"
+                model.compile(sgd(0.05), loss, run_eagerly=kind == "eager")
+                model.fit(x, x[:, :1], batch_size=32, epochs=2, verbose=0)
+                done(name, {}, model)
             case "by-batch":
                 x, y = digits()
                 model = network(sgd(0.05))

@@ -14,7 +14,18 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 MODULE = "tests.core.trainer.exact.rare_member"
 JOBS = (
     *("plain@rare=16", "plain@exact", "large", "large@exact", "heard", "heard@exact"),
-    *("half-rows", "own-step", "by-batch", "kept", "stopped", "resumed", "nan"),
+    *(
+        "half-rows",
+        "own-step",
+        "gathering",
+        "whole",
+        "eager",
+        "by-batch",
+        "kept",
+        "stopped",
+        "resumed",
+        "nan",
+    ),
 )
 
 Records = tuple[dict[str, Any], dict[str, Any]]
@@ -80,7 +91,14 @@ def test_it_is_reported(records: Records) -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "why"), [("own-step", "its train_step is the script's own"), ("by-batch", "train_on_batch")]
+    ("job", "why"),
+    [
+        ("own-step", "its train_step is the script's own"),
+        ("gathering", "its loss is of the batch as a whole"),
+        ("whole", "every laptop computes each batch whole"),
+        ("eager", "it runs eagerly"),
+        ("by-batch", "train_on_batch"),
+    ],
 )
 def test_what_cannot_meet_rarely_is_exact_and_told(records: Records, job: str, why: str) -> None:
     told = records[0][job]
