@@ -96,7 +96,7 @@ def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
     tls.meet()
     _leaves.append(lambda: tls.leave(None))
     cluster = Cluster(tls.strategy, order["rank"], shares, SEED, order["wire"], balance, folders=folders)
-    return install(replace(cluster, collectives=tls.collectives), observer)
+    return install(replace(cluster, collectives=tls.collectives, sync=order["sync"]), observer)
 
 
 def train_order(order: dict[str, Any]) -> Train:
@@ -146,12 +146,14 @@ def main() -> None:
 
     from core.trainer.exact.steps import calibration
     from tests.exactness import unlike
+    from tests.exactness.flushes import Flushes
     from tests.exactness.scenarios.catalogue import SCENARIOS
 
     times: dict[str, float] = {}
     models: list[Any]
     computing = partial(tf.device, f"CPU:{device}") if device else nullcontext
     wanted = calibration.wanted
+    flushes = Flushes() if order["sync"] != "exact" else None
     for name in order["names"]:
         calibration.wanted = wanted if name in order["calibrated"] else lambda *_: False
         print(f"{time.strftime('%X')} {name}", file=sys.stderr, flush=True)
@@ -178,6 +180,8 @@ def main() -> None:
                 optimizer = getattr(model, "optimizer", None)
                 for place, variable in enumerate(optimizer.variables if optimizer else ()):
                     arrays[f"state/{number}/{place}"] = np.asarray(variable)
+            if flushes is not None:
+                arrays |= flushes.taken()
             np.savez(out / f"{name}.part.npz", **arrays)
             (out / f"{name}.part.npz").rename(out / f"{name}.npz")
         except Exception:

@@ -68,12 +68,14 @@ def run(
     devices: Sequence[int] = (),
     walled: bool = False,
     calibrated: Sequence[str] = (),
+    sync: str = "exact",
 ) -> list[Path]:
     """Runs scenarios in one plain process (no shares) or in a member for each share; returns their folders.
 
     ``devices``: the logical processor that each member computes on; they meet on the first of each.
     ``walled``: each is within walls, as the trainers of another laptop's script. ``calibrated``: scenarios
-    of the matrix whose steps are measured before the first one, which takes another trace.
+    of the matrix whose steps are measured before the first one, which takes another trace. ``sync``: when
+    members meet.
     Raises AssertionError with the children's last words if one dies or the limit runs out.
     """
     ports = free_ports(len(shares))
@@ -90,6 +92,7 @@ def run(
                 "keys": msgspec.to_builtins(keys[rank]) if keys else None,
                 "shares": shares,
                 "wire": wire,
+                "sync": sync,
                 "devices": list(devices or [0] * len(folders)),
                 "names": list(names),
                 "out": str(folder),
