@@ -14,7 +14,7 @@ from collections.abc import Callable
 from core.supervisor import kinship, parent_death
 from core.supervisor.spawn import LOADED, SEALED_ARGUMENT, WALLS_ARGUMENT, WARM_ARGUMENT
 from core.trainer import script, warm
-from core.trainer.orders import Orders, own
+from core.trainer.orders import Orders, claim
 from core.trainer.reporter import Reporter
 from core.trainer.sealed import process
 from core.trainer.walls import begin_watcher, raise_walls, read_walls
@@ -35,7 +35,7 @@ def run(arguments: list[str]) -> None:
     parser.add_argument(WARM_ARGUMENT, action="store_true")
     parsed = parser.parse_args(arguments)
     kinship.mark()
-    channels = own(parsed.orders), own(parsed.reports), own(parsed.leash)
+    channels = claim(parsed.orders), claim(parsed.reports), claim(parsed.leash)
     parent_death.arm(channels[2])
     # The node's parent may have ignored these signals, as a shell does for background jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -98,8 +98,8 @@ def main(
     from core.trainer.session import TrainerSession
 
     reporter = Reporter(report_fd)
-    # Not before: the driver of a GPU starts threads.
-    devices = tuple(_name(tf, gpu) for gpu in tf.config.list_physical_devices("GPU"))
+    # Only now, behind the walls: a GPU's driver starts threads.
+    devices = tuple(_device_name(tf, gpu) for gpu in tf.config.list_physical_devices("GPU"))
     reporter.send(Booted(seconds=loaded_s, devices=devices))
     train = orders.wait_train()
     if train is None:
@@ -109,7 +109,7 @@ def main(
 
 
 def _load(report_fd: int) -> float:
-    """Imports TensorFlow, without a second thread. Returns how many seconds that took."""
+    """Imports TensorFlow without starting a second thread. Returns the seconds that it took."""
     began_s = time.monotonic()
     gc.disable()  # Nothing that is imported is garbage, and collecting took a fifth of the time.
     try:
@@ -117,7 +117,7 @@ def _load(report_fd: int) -> float:
 
         import core.trainer.session  # noqa: F401
     except BaseException as error:
-        _leave(Reporter(report_fd), _broken(error), 1)
+        _leave(Reporter(report_fd), _tensorflow_broken(error), 1)
         raise
     gc.freeze()
     gc.enable()
@@ -125,7 +125,8 @@ def _load(report_fd: int) -> float:
 
 
 def _leave(reporter: Reporter, exit: Exit, status: int) -> None:
-    """TensorFlow's own shutdown may hang or abort in a cluster: leave without it."""
+    """Reports ``exit`` and ends the process, without TensorFlow's own shutdown: in a cluster it may hang or
+    abort."""
     _flush()
     reporter.send(Ended(exit=exit))
     reporter.flush(_FLUSH_S)
@@ -142,7 +143,7 @@ def _flush() -> None:
             pass
 
 
-def _name(tf: object, gpu: object) -> str:
+def _device_name(tf: object, gpu: object) -> str:
     try:
         details = tf.config.experimental.get_device_details(gpu)  # type: ignore[attr-defined]
         return str(details.get("device_name") or gpu.name)  # type: ignore[attr-defined]
@@ -150,7 +151,7 @@ def _name(tf: object, gpu: object) -> str:
         return str(getattr(gpu, "name", gpu))
 
 
-def _broken(error: BaseException) -> Exit:
+def _tensorflow_broken(error: BaseException) -> Exit:
     return Exit(
         reason="killed",
         shared=False,

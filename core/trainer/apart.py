@@ -1,4 +1,4 @@
-"""A process beside the trainer, in its group but not its child: a script may wait for its children."""
+"""Starts a process in the trainer's group that is not its child: a script may wait for all its children."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 
 
-def apart(work: Callable[[], None], *of_others: socket.socket) -> None:
-    """Runs `work` in a process of its own. ``of_others``: sockets that it must not hold open."""
+def apart(work: Callable[[], None], *to_close: socket.socket) -> None:
+    """Runs ``work`` in a process of its own. ``to_close``: sockets that it must not hold open."""
     if sys.platform != "win32":
         between = os.fork()
         if between:
@@ -23,7 +23,7 @@ def apart(work: Callable[[], None], *of_others: socket.socket) -> None:
             # The trainer decides what Stop means; these processes end with it.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
-            for each in of_others:
+            for each in to_close:
                 each.close()
             work()
         except BaseException:

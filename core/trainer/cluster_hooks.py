@@ -22,8 +22,9 @@ from core.vocabulary.trainer_messages import Connecting, Met
 HEARTBEAT_S = 600
 """Least time that TensorFlow waits for a heartbeat over a relay: its default is 10 s, and a step of a large
 model may take that long. The nodes notice a lost member sooner."""
-HEARTBEAT_MORE_S = 60
-"""How much longer TensorFlow waits than the nodes do for a silent laptop: their message says more."""
+HEARTBEAT_MARGIN_S = 60
+"""How much longer TensorFlow waits for a silent laptop than the nodes do, so that their fuller message
+comes first."""
 _FLUSH_S = 5.0
 _PUBLIC = {
     "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
@@ -32,6 +33,7 @@ _PUBLIC = {
 }
 """Names in ``tf.distribute`` of classes whose own names differ."""
 _ALONE = ("_DefaultDistributionStrategy", "MirroredStrategy", "OneDeviceStrategy", "CentralStorageStrategy")
+"""Strategies within one process."""
 
 
 def environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
@@ -46,19 +48,18 @@ def environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def over_relays(inside: Sequence[str], away_s: float = 0.0) -> None:
-    """Call before the script: makes TensorFlow patient, and lets it sum only over its own connections.
+def over_relays(addresses: Sequence[str], away_s: float = 0.0) -> None:
+    """Prepares TensorFlow for relays: longer heartbeats, no proxy, sums over its own connections only.
 
-    ``inside``: each task's ``host:port``, to be reached without a proxy. ``away_s``: how long the run waits
-    for a silent laptop.
+    NVIDIA's library would open ports of its own, which no relay connects. Call before the script.
 
-    NVIDIA's library would open ports of its own, which no relay connects.
+    ``addresses``: each task's ``host:port``. ``away_s``: how long the run waits for a silent laptop.
     """
     others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
-    own = [place.rpartition(":")[0] for place in inside]
-    no_proxy = ",".join([*filter(None, [others]), "localhost", "127.0.0.1", "::1", *own])
+    hosts = [address.rpartition(":")[0] for address in addresses]
+    no_proxy = ",".join([*filter(None, [others]), "localhost", "127.0.0.1", "::1", *hosts])
     os.environ.update(no_proxy=no_proxy, NO_PROXY=no_proxy)
-    heartbeat_s = max(HEARTBEAT_S, away_s + HEARTBEAT_MORE_S)
+    heartbeat_s = max(HEARTBEAT_S, away_s + HEARTBEAT_MARGIN_S)
     configure, init = Context.configure_coordination_service, collective_util.Options.__init__
 
     @functools.wraps(configure)
@@ -98,7 +99,7 @@ def give_back_sigterm() -> None:
 
 
 def _mirrored_by_tensorflow(strategy: Any, *devices: Any, **options: Any) -> None:
-    """MirroredStrategy as MultiWorkerMirroredStrategy: its own arguments are about one machine."""
+    """Makes a MirroredStrategy a MultiWorkerMirroredStrategy, without its arguments, which are for one machine."""
     extended = CollectiveAllReduceExtended(
         strategy,
         cluster_resolver=tf.distribute.cluster_resolver.TFConfigClusterResolver(),
@@ -108,12 +109,12 @@ def _mirrored_by_tensorflow(strategy: Any, *devices: Any, **options: Any) -> Non
 
 
 class StrategyWatch:
-    """For scripts with their own strategy: reports when it connects, and records whether there is one."""
+    """Reports when a script's own strategy connects, and records whether the script created one."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self.shared = False
-        """A strategy that can share work between processes was created."""
+        """Whether the script created a strategy that can share work between processes."""
         self._inside = 0
         self._alone: Sequence[str] = _ALONE
 

@@ -1,7 +1,7 @@
-"""Leads a script to its data if this laptop has it in another place than the script names.
+"""Points a script at its data if this laptop stores it elsewhere than the script says.
 
-TensorFlow opens files itself, so the source is changed before it is compiled: the text with which a path
-reaches a data folder becomes this laptop's path. Whatever an absolute path is joined to is dropped, so that
+TensorFlow opens files itself, so the source is changed before it is compiled: the text that names a data
+folder becomes this laptop's path. Joining an absolute path drops what precedes it, so
 ``Path.home() / "photos"`` becomes ``Path.home() / "/store/ab"``. The files on disk stay unchanged.
 """
 
@@ -45,7 +45,7 @@ class Places:
         self._argument = re.compile(rf"((?:--?[\w-]+=)?)({paths})((?:/.*)?)", re.DOTALL)
 
     def install(self) -> None:
-        """From here on, imported modules of the script's folder find the data, too."""
+        """Makes modules imported from the script's folder find the data, too."""
         if not self._data:
             return
         compile_source = SourceFileLoader.source_to_code
@@ -73,7 +73,7 @@ class Places:
         return changed
 
     def text(self, text: str) -> str:
-        """The source, with every line where it was."""
+        """The changed source; every line keeps its number."""
         if not self._data:
             return text
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -102,15 +102,15 @@ class Places:
             self._find_patterns(source)
         for node in source.tree.nodes:  # an expression before its parts
             if node not in done:
-                for part, new in self._led(source, node):
+                for part, new in self._replacements(source, node):
                     done |= set(ast.walk(part))
                     if (edit := source.edit(part, new)) is not None:
                         yield edit
             if isinstance(node, ast.JoinedStr):
-                done |= set(node.values)  # Python 3.11 does not know where they are.
+                done |= set(node.values)  # Python 3.11 gives them no positions.
 
-    def _led(self, source: _Source, node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
-        """Parts of an expression, and what takes their place."""
+    def _replacements(self, source: _Source, node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
+        """Yields parts of an expression with their replacements."""
         paths = source.paths
         if operands := paths.joined(node):
             before = ""
@@ -125,17 +125,17 @@ class Places:
             if reached and isinstance(node, ast.expr):
                 place, is_text = self._data[reached], isinstance(node, ast.JoinedStr)
                 is_written = is_text and isinstance(operands[0], ast.Constant)
-                is_read_otherwise = is_text and source.as_read(node, place) != place
-                # An operand that reaches the same data leads there itself.
-                if is_written or is_read_otherwise or self._reached(paths.of(operands[0])) != reached:
+                is_escaped = is_text and source.escaped(node, place) != place
+                # An operand that reaches the same data is replaced itself.
+                if is_written or is_escaped or self._reached(paths.of(operands[0])) != reached:
                     yield from self._begin(source, node, len(reached), place)
         elif isinstance(node, ast.Constant) and (reached := self._reached(_text(paths, node))):
             yield from self._begin(source, node, len(reached), self._data[reached])
         elif isinstance(node, ast.Name) and (reached := self._reached(paths.of(node))):
-            # Elsewhere its text is no pattern.
+            # A pattern only here: the assigned text is escaped nowhere else.
             place, values = self._data[reached], [*source.tree.values(node)]
             is_text = all(isinstance(each, ast.Constant) or paths.summed(each) for each in values)
-            if is_text and source.as_read(node, place) != place:
+            if is_text and source.escaped(node, place) != place:
                 yield from self._begin(source, node, len(reached), place)
 
     def _find_patterns(self, source: _Source) -> None:
@@ -165,22 +165,22 @@ class Places:
     def _begin(
         self, source: _Source, node: ast.expr, skip: int, place: str
     ) -> Iterator[tuple[ast.expr, str]]:
-        """``place`` instead of the first ``skip`` characters of a text."""
+        """Replaces the first ``skip`` characters of a text with ``place``."""
         path = _text(source.paths, node)
         match node:
             case ast.Constant() | ast.JoinedStr():
                 with suppress(ValueError):  # Python cannot write it that way.
-                    yield node, source.begun(node, path, skip, source.as_read(node, place))
+                    yield node, source.begun(node, path, skip, source.escaped(node, place))
             case ast.BinOp(op=ast.Add() | ast.Mod(), left=left) if _reaches(source.paths.of(left), skip):
                 yield from self._begin(source, left, skip, place)
             case ast.Call(func=ast.Attribute(attr="format", value=value)):
                 yield from self._begin(source, value, skip, place)
             case _ if path is not None and path.is_whole:
-                yield node, repr(source.as_read(node, place) + path.text[skip:])
+                yield node, repr(source.escaped(node, place) + path.text[skip:])
 
 
 class _Source:
-    """Raises ``SyntaxError`` and ``ValueError``."""
+    """A parsed module. Raises ``SyntaxError`` or ``ValueError`` if its text cannot be parsed."""
 
     def __init__(self, text: str) -> None:
         self.tree = SourceTree(Module(path="", tree=ast.parse(text)))
@@ -206,8 +206,8 @@ class _Source:
                     waiting += [func.value, *args] if isinstance(func, ast.Attribute) else args
         return found
 
-    def as_read(self, node: ast.AST, place: str) -> str:
-        """``place``, in the way in which its characters stand for themselves there."""
+    def escaped(self, node: ast.AST, place: str) -> str:
+        """``place``, escaped if ``node`` is read as a pattern or a format."""
         place = place.replace("%", "%%") if node in self.formats else place
         return glob.escape(place) if node in self.patterns else place
 
@@ -223,7 +223,8 @@ class _Source:
         return (begin, end, (f"({new}" + "\n" * lines + ")" if lines else new).encode()) if is_it else None
 
     def begun(self, node: ast.Constant | ast.JoinedStr, path: PathText | None, skip: int, place: str) -> str:
-        """A text with ``place`` instead of its first ``skip`` characters; the rest as it is written."""
+        """The source of a text whose first ``skip`` characters are replaced with ``place``; the rest as
+        written."""
         assert path is not None
         begin, end = self._span(node)
         old = self.bytes[begin:end].decode()

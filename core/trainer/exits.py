@@ -42,12 +42,15 @@ def of_script(
     walls: Enclosure | None = None,
     leaves: bool = False,
 ) -> Exit:
-    """How ``error`` ended a run. ``cluster``: TensorFlow's own, which reports other members' errors, too.
-    ``leaves``: the others can continue without this member if the laptop is at fault and not the script."""
+    """How ``error`` ended a run.
+
+    ``cluster``: TensorFlow's own cluster was used, which raises other members' errors, too. ``leaves``: the
+    others can continue without this member if its laptop is at fault rather than the script.
+    """
     detail = own_traceback(error, folder)
     chain = _chain(error)
     if isinstance(error, SystemExit):
-        return _left(error, folder, detail)
+        return _of_system_exit(error, folder, detail)
     if any(_is_memory(each) for each in chain):
         return Exit(
             reason="out-of-memory",
@@ -120,12 +123,12 @@ def of_meeting(error: BaseException) -> Exit:
 
 
 def of_leaving() -> Exit:
-    """The exit for a member whose laptop leaves the run. The others do not end with it."""
+    """The exit for a member whose laptop leaves the run; the others continue."""
     return Exit(reason="killed", problem=Problem(code=LEFT_RUN, what="It left the run."))
 
 
 def of_exchange(failure: TandemError) -> Exit:
-    """The exit for a failed exchange: members that meet without TensorFlow give the reason themselves."""
+    """The exit for a failed exchange of members that meet without TensorFlow: the failure has the reason."""
     reasons: dict[str, ExitReason] = {
         exchange.MISMATCH: "script-error",
         exchange.ENDED: "script-error",
@@ -209,7 +212,7 @@ def _short(error: BaseException) -> str:
     return f"{type(error).__name__}: {first.rstrip('.')}" if first else type(error).__name__
 
 
-def _left(error: SystemExit, folder: Path, detail: str) -> Exit:
+def _of_system_exit(error: SystemExit, folder: Path, detail: str) -> Exit:
     if error.code is None or error.code == 0:
         return Exit(reason="finished")
     said = f"exit code {error.code}" if isinstance(error.code, int) else f"the text {str(error.code)!r:.300}"

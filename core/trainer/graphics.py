@@ -8,17 +8,17 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def taken(gpus: Sequence[T], most: int | None, place: int | None) -> list[T]:
-    """At most ``most`` GPUs, or the one at ``place`` among them if each of a laptop's trainers takes one.
+def choose(gpus: Sequence[T], most: int | None, index: int | None) -> list[T]:
+    """The first ``most`` GPUs; of these only the one at ``index``, if each of a laptop's trainers uses one.
 
-    A trainer left without one computes on the processor.
+    ``most``: None for all. A trainer left without a GPU computes on the processor.
     """
     chosen = list(gpus[:most])
-    return chosen if place is None else chosen[place : place + 1]
+    return chosen if index is None else chosen[index : index + 1]
 
 
 def idle_words(gpus: int, trainers: int) -> str:
-    """A message if trainers that take one GPU each leave some idle; ``""`` if they don't."""
+    """A message if trainers that use one GPU each leave some idle; ``""`` if they don't."""
     if gpus <= trainers:
         return ""
     first = "the first takes" if trainers == 1 else f"the first {trainers} take"

@@ -25,7 +25,7 @@ reading metrics that nobody will see, and keeps the load off pipe, links and his
 HELPER_EVERY_S = 0.5
 """The same for members that share a batch's rows with a chief: its losses and speeds are theirs too."""
 RATE_S = 15.0
-"""Seconds over which the pace is measured, at least."""
+"""Least seconds over which the pace is measured."""
 
 
 class ReportingObserver:
@@ -60,11 +60,12 @@ class ReportingObserver:
         self._epoch_began_s = 0.0
         self._last: Progress | None = None
         self._seen: tuple[tuple[int, float], tuple[int, float]] | None = None
-        """Two reports of this fit that are at least ``RATE_S`` apart, the first one until then: the step, and
-        when."""
+        """Step and time of two reports of this fit at least ``RATE_S`` apart; until there are two, both are
+        the first."""
         self._diverged: Diverged | None = None
         """Set for this fit while its loss is not finite."""
         self._said_diverged: int | None = None
+        """The last fit whose divergence was reported."""
         self.fitting = False
 
     def on_fit_began(
@@ -77,7 +78,7 @@ class ReportingObserver:
     ) -> None:
         self._fit += 1
         self.fitting = True
-        self._name_backend()
+        self._report_other_backend()
         self._epochs, self._steps = epochs, steps
         self._first_epoch, self._base = first_epoch, done
         self._last = self._held = self._diverged = self._seen = None
@@ -88,8 +89,8 @@ class ReportingObserver:
             )
         )
 
-    def _name_backend(self) -> None:
-        """Says so if the script or its environment requests another backend, which is ignored."""
+    def _report_other_backend(self) -> None:
+        """Reports that another backend, requested by the script or its environment, is ignored."""
         asked = os.environ.get("KERAS_BACKEND", ""), os.environ.get(BACKEND_ASKED, "")
         other = next((name for name in asked if name and name != "tensorflow"), None)
         if other is not None and self._fit == 0 and (self.is_chief() or not self.shares):
@@ -192,15 +193,16 @@ class ReportingObserver:
     def should_stop(self) -> bool:
         return self._stop_asked()
 
-    def _steps_s(self, step: int, alone: float | None) -> float | None:
-        """Steps per second over the last ``RATE_S`` or more. ``alone``: as fast as they are by themselves."""
+    def _steps_s(self, step: int, rate: float | None) -> float | None:
+        """Steps per second over the last ``RATE_S`` or more; ``rate``, this step's own, until two reports
+        exist."""
         now_s = self._monotonic()
         before, newer = self._seen or ((step, now_s), (step, now_s))
         if now_s - newer[1] >= RATE_S:
             before, newer = newer, (step, now_s)
         self._seen = before, newer
         if step <= before[0] or now_s <= before[1]:
-            return alone
+            return rate
         return (step - before[0]) / (now_s - before[1])
 
     @property
@@ -209,7 +211,7 @@ class ReportingObserver:
         return self._fit >= 0
 
     def _report(self, progress: Progress) -> None:
-        """Holds the newest report that comes too soon, and sends it if a fit ends with it."""
+        """Sends the report if one is due. Holds it otherwise: the last of a fit is sent when the fit ends."""
         self._last = progress
         if self.step_due():
             self._send(progress)
@@ -231,10 +233,10 @@ class ReportingObserver:
             self._diverged = Diverged(value=value, epoch=epoch, step=step)
 
     def _finite(self, logs: Mapping[str, float]) -> dict[str, float]:
-        """The logs that are finite. Reports a loss that is not, once per fit."""
+        """The finite logs. Reports a loss that is not finite, once per fit."""
         loss = logs.get("loss", 0.0)
-        mine_to_say = self.is_chief() or not self.shares  # where rows are shared, all have the same loss
-        if mine_to_say and not math.isfinite(loss) and self._said_diverged != self._fit:
+        reports = self.is_chief() or not self.shares  # members that share rows have the same loss
+        if reports and not math.isfinite(loss) and self._said_diverged != self._fit:
             self._said_diverged = self._fit
             self.on_said(
                 f"The loss has become {loss}: the training diverges. A smaller learning rate or clipped "
@@ -265,7 +267,7 @@ def _not_finite(logs: Mapping[str, float]) -> NotFinite:
 
 
 def _at_end(last: Progress, now_s: float, epoch: int, step: int, done: int | None) -> Progress:
-    """``done``: steps of the epoch."""
+    """The last report, moved on to the end of its epoch. ``done``: the epoch's steps."""
     total = None if last.done is None else last.done + step - last.step
     batch = max(0, (done or 1) - 1)
     return replace(

@@ -1,5 +1,5 @@
-"""Reads the node's orders: what to begin with if this trainer was kept ready, the run, then perhaps Stop,
-which is read on a thread of its own."""
+"""Reads the node's orders: ``Become`` if this trainer was kept ready, ``Train``, and then, on a thread of its
+own, ``MeetWithout`` and ``Stop``."""
 
 from __future__ import annotations
 
@@ -49,16 +49,18 @@ class Orders:
         return None
 
     def follow(
-        self, on_stop: Callable[[], None], on_without: Callable[[MeetWithout], None] | None = None
+        self, on_stop: Callable[[], None], on_members_left: Callable[[MeetWithout], None] | None = None
     ) -> threading.Thread:
-        """Calls ``on_stop`` once, and ``on_without`` whenever members have left, on a thread that ends with
-        the pipe."""
-        args = (on_stop, on_without)
+        """Calls ``on_stop`` once, and ``on_members_left`` whenever members have left, on a thread that ends
+        with the pipe."""
+        args = (on_stop, on_members_left)
         thread = threading.Thread(target=self._follow, args=args, name="orders", daemon=True)
         thread.start()
         return thread
 
-    def _follow(self, on_stop: Callable[[], None], on_without: Callable[[MeetWithout], None] | None) -> None:
+    def _follow(
+        self, on_stop: Callable[[], None], on_members_left: Callable[[MeetWithout], None] | None
+    ) -> None:
         while line := self._lines.readline():
             order = _ORDER.decode(line)
             if isinstance(order, Stop) and order.leaves:
@@ -66,15 +68,15 @@ class Orders:
             elif isinstance(order, Stop) and not self.stop_asked.is_set():
                 self.stop_asked.set()
                 on_stop()
-            elif isinstance(order, MeetWithout) and on_without is not None:
-                on_without(order)
+            elif isinstance(order, MeetWithout) and on_members_left is not None:
+                on_members_left(order)
         self._lines.close()
 
 
-def own(number: int) -> int:
-    """An inherited descriptor, for this process alone: the script's programs do not inherit it.
+def claim(number: int) -> int:
+    """Makes an inherited descriptor this process's own: programs that the script starts do not inherit it.
 
-    ``number``: from `pipe_ends.handed_on`.
+    ``number``: from ``pipe_ends.handed_on``.
     """
     if sys.platform == "win32":
         os.set_handle_inheritable(number, False)
@@ -84,9 +86,11 @@ def own(number: int) -> int:
     return number
 
 
-def left_to_the_parent(trainer: int) -> Callable[[int, object], None]:
-    """A handler for SIGTERM, which the parent turns into an order. Processes that the script forks end by it,
-    as pools expect."""
+def leave_sigterm_to_parent(trainer: int) -> Callable[[int, object], None]:
+    """A SIGTERM handler that does nothing in the process ``trainer``: its parent sends an order instead.
+
+    Processes that the script forks end on the signal, as pools expect.
+    """
 
     def on_sigterm(number: int, frame: object) -> None:
         if os.getpid() != trainer:

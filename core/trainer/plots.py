@@ -1,6 +1,6 @@
-"""A script's plots: saved as PNG beside it, since a trainer has no screen to show them on.
+"""Saves a script's plots as PNG beside it, since a trainer has no screen to show them on.
 
-matplotlib belongs to the script, if it uses it at all: nothing here imports it.
+Nothing here imports matplotlib: the script may not use it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _PYPLOT = "matplotlib.pyplot"
 
 
 class Plots(MetaPathFinder):
-    """Makes ``plt.show`` call ``save``; so does the end of a notebook's cell, where plots show automatically.
+    """Makes ``plt.show`` call ``save``. Call ``save`` after each cell of a notebook, too, as Jupyter shows plots.
 
-    ``folder``: where they go, as NAME-plot-1.png and so on. ``say`` is called once when they do.
+    ``folder``: where plots are saved, as NAME-plot-1.png and so on. ``say``: reports the first one, and any
+    that could not be saved.
     """
 
     def __init__(self, folder: Path, name: str, say: Callable[[str], None]) -> None:
@@ -75,5 +76,5 @@ class Plots(MetaPathFinder):
 
 
 def _is_without_screen(pyplot: Any) -> bool:
-    """Agg is what ``core.supervisor.spawn`` chooses; a user may have chosen one with a screen."""
+    """Whether the backend is Agg, which ``core.supervisor.spawn`` chooses; a user may have chosen another."""
     return str(pyplot.get_backend()).lower() == "agg"

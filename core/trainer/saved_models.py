@@ -17,7 +17,7 @@ from core.trainer.exact.keras import model_state
 from core.vocabulary.errors import TandemError
 
 MOST = 20
-"""Most models of one run; a search over many settings trains hundreds."""
+"""Most models saved of one run; a search over many settings trains hundreds."""
 _PARTS = "parts"
 """Subfolder for incomplete files: a trainer may be killed while it writes."""
 
@@ -45,7 +45,7 @@ def save(models: Sequence[Any], folder: Path, say: Say) -> bool:
             _save(model, parts, stem, say)
         except Exception as error:
             saved = False
-            say(f"The trained model ({stem}) could not be saved: {_words(error)}")
+            say(f"The trained model ({stem}) could not be saved: {_reason(error)}")
     shutil.rmtree(parts, ignore_errors=True)
     return saved
 
@@ -61,7 +61,7 @@ def _save(model: Any, parts: Path, stem: str, say: Say) -> None:
         weights.replace(parts.parent / weights.name)
         say(
             f"Keras cannot save the whole model {model.name}, of the class {type(model).__name__} "
-            f"({_words(error)}), so only its weights are saved, as {weights.name}. To save it whole, give "
+            f"({_reason(error)}), so only its weights are saved, as {weights.name}. To save it whole, give "
             "the class a get_config method."
         )
     else:
@@ -72,8 +72,8 @@ def _size(variable: Any) -> int:
     return int(tf.TensorShape(variable.shape).num_elements() or 0) * int(tf.as_dtype(variable.dtype).size)
 
 
-def _words(error: Exception) -> str:
-    """One line; Keras' messages go on for pages."""
+def _reason(error: Exception) -> str:
+    """The error in one line; Keras' messages go on for pages."""
     if isinstance(error, TandemError):
         return error.what
     if isinstance(error, OSError) and error.strerror:

@@ -1,4 +1,4 @@
-"""Runs a user's script as ``python script.py`` would: ``__main__``, arguments, folder, its modules first."""
+"""Runs a user's script as ``python script.py`` would, with its ``__main__``, arguments, folder and modules."""
 
 from __future__ import annotations
 import __future__
@@ -24,7 +24,7 @@ from core.trainer.data_places import Places
 from core.vocabulary.versions import ROOT, is_frozen
 
 OURS = ("app", "core", "resources")
-"""Tandem's package names. A script may have packages of the same names: inside it, its own win."""
+"""Tandem's package names. A script may have packages of the same names: its own imports find those."""
 
 _FUTURES = reduce(or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
 
@@ -47,9 +47,9 @@ class _NotOurs(MetaPathFinder):
 
 
 def hide_tandem() -> None:
-    """From here on ``import core`` means the script's. Tandem's loaded modules keep working by reference.
+    """Makes ``import core`` mean the script's own package. Tandem's loaded modules keep working by reference.
 
-    So none of them may be imported after this, and message decoders must exist before.
+    No further module of Tandem can be imported after this, and message decoders must exist before.
     """
     for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
         _kept.append(sys.modules.pop(name))

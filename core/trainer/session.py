@@ -36,7 +36,7 @@ from core.trainer.exact.patch import one_member
 from core.trainer.exact.patch.install import Installation, install
 from core.trainer.mirrored.constructors import Constructors
 from core.trainer.observer import ReportingObserver
-from core.trainer.orders import Orders, interrupt_main, left_to_the_parent
+from core.trainer.orders import Orders, interrupt_main, leave_sigterm_to_parent
 from core.trainer.reporter import Reporter
 from core.trainer.sealed import problems as sealing
 from core.trainer.sealed.process import Sealed
@@ -90,16 +90,16 @@ class TrainerSession:
         return exit
 
     def _may_stop(self) -> bool:
-        """Called between steps. Raises ``StopRequested`` where only this member ends."""
+        """Whether to stop after this step. Raises ``StopRequested`` if only this member ends."""
         if self._orders.leave_asked.is_set():
             raise StopRequested
         # In a cluster, a fit outside the engine must not stop on one member: the others would wait.
-        alike = self._train.strategy == "managed" or not self._cluster
-        return alike and self._orders.stop_asked.is_set()
+        all_stop = self._train.strategy == "managed" or not self._cluster
+        return all_stop and self._orders.stop_asked.is_set()
 
     def _run(self) -> Exit:
         if self._train.launched:
-            signal.signal(signal.SIGTERM, left_to_the_parent(os.getpid()))
+            signal.signal(signal.SIGTERM, leave_sigterm_to_parent(os.getpid()))
         os.environ.update(cluster_hooks.environment(self._train.tf_config, self._cluster))
         if (temporary := self._train.temporary) and Path(temporary).is_dir():
             # For programs that the script starts, and for this one.
@@ -114,8 +114,8 @@ class TrainerSession:
             return Exit(reason="killed", problem=sealing.not_apart(), shared=False)
         self._choose_devices()
         if self._train.strategy == "managed":
-            return self._managed()
-        return self._serve() if self._serves() else self._own()
+            return self._run_managed()
+        return self._serve() if self._serves() else self._run_own()
 
     def _open_seal(self, seal: Seal) -> None:
         """Security invariant: call before TensorFlow listens anywhere. Raises ``TandemError``."""
@@ -128,9 +128,9 @@ class TrainerSession:
 
     # --- managed -------------------------------------------------------------------------------------------
 
-    def _managed(self) -> Exit:
+    def _run_managed(self) -> Exit:
         try:
-            strategy = self._strategy()
+            strategy = self._make_strategy()
         except Exception as error:
             return self._broken_meeting() or exits.of_meeting(error)
         train = self._train
@@ -151,12 +151,12 @@ class TrainerSession:
         if installation.collectives is not None:
             surroundings.agree(installation.collectives, partial(self._observer.on_said, difference=True))
             Constructors(installation.collectives, self._observer.on_said).for_fits()
-        exit = self._script(installation.scope, self._on_managed_stop)
-        return self._ended(exit, installation)
+        exit = self._run_script(installation.scope, self._on_managed_stop)
+        return self._finish(exit, installation)
 
-    def _ended(self, exit: Exit, installation: Installation) -> Exit:
+    def _finish(self, exit: Exit, installation: Installation) -> Exit:
         if exit.reason not in ("finished", "stopped"):
-            self._save_alone(exit, installation.models)
+            self._save_without_meeting(exit, installation.models)
             return exit
         if exit.reason == "stopped" or self._train.stands_in:
             installation.keep_at_stop()
@@ -181,8 +181,8 @@ class TrainerSession:
         return exit
 
     def _clear(self, folder: Path, saved: bool) -> None:
-        """Clears the checkpoints, unless the model was not saved: they must stay then."""
-        # Found by name, since after the script no manifest can be decoded for the first time
+        """Clears the checkpoints, unless a model could not be saved."""
+        # Looks at names only: no manifest can be decoded for the first time after the script has run
         # (script.hide_tandem).
         if saved or not any(folder.glob("[0-9]*")):
             checkpoint_store.clear(folder)
@@ -198,12 +198,14 @@ class TrainerSession:
         resume = Path(train.resume) if train.resume else None
         every = os.environ.get(KEEP_EVERY_S, train.keep_every_s)
         every_s, kept = None if every is None else float(every), partial(self._reporter.send, Kept())
-        # A cluster's launcher would mistake such an end for the job's.
+        # Going back ends the process, which a cluster's launcher would mistake for the end of the job.
         return Checkpointing(Path(train.checkpoints), every_s, resume, kept, goes_back=not train.launched)
 
-    def _save_alone(self, exit: Exit, models: Sequence[Any]) -> None:
-        """Also saves what a script trained before an error, its own or another member's. Not under a script's
-        own strategy: members would have to meet to read its variables."""
+    def _save_without_meeting(self, exit: Exit, models: Sequence[Any]) -> None:
+        """Saves what the script trained, even before an error of its own or of another member.
+
+        Not in a cluster with a script's own strategy: members would have to meet to read its variables.
+        """
         readable = not self._cluster or self._train.strategy == "managed"
         if readable and exit.reason in ("finished", "stopped", "script-error", "lost-peer"):
             self._save(models)
@@ -214,7 +216,7 @@ class TrainerSession:
             return True
         return saved_models.save(models, Path(self._train.keep), self._observer.on_said)
 
-    def _strategy(self) -> Any:
+    def _make_strategy(self) -> Any:
         if self._train.exchange is not None:
             self._tls = TlsCluster(self._train, self._train.exchange)
             return cluster_hooks.met_over_tls(self._reporter, self._tls)
@@ -234,31 +236,31 @@ class TrainerSession:
         return None if failure is None else exits.of_exchange(failure)
 
     def _on_managed_stop(self) -> None:
-        """The engine checks for a Stop in every step. Before the first ``fit`` nothing would check, and an
-        interrupt loses nothing."""
+        """Interrupts the script before its first ``fit``, when nothing is lost; later the engine checks for a
+        Stop in every step."""
         if not self._observer.began:
             interrupt_main()
 
     # --- a script with its own strategy --------------------------------------------------------------------
 
-    def _own(self) -> Exit:
+    def _run_own(self) -> Exit:
         if self._train.exchange is not None:
-            return self._mirrored(self._train.exchange)
+            return self._run_mirrored(self._train.exchange)
         watch = cluster_hooks.StrategyWatch(self._reporter)
         watch.install(mirrors=bool(self._cluster) and not self._with_servers)
         alone = one_member.install(self._observer)
         if not self._cluster:
             cluster_hooks.report_strategy(self._reporter, tf.distribute.get_strategy())
-        exit = self._script(contextlib.nullcontext, self._on_own_stop)
-        self._save_alone(exit, alone.trained)
+        exit = self._run_script(contextlib.nullcontext, self._on_own_stop)
+        self._save_without_meeting(exit, alone.trained)
         if exit.reason == "finished":
             if self._cluster and not watch.shared:
                 return Exit(reason="finished", shared=False)
             self._close(_CLOSING_S)
         return exit
 
-    def _mirrored(self, keys: ExchangeKeys) -> Exit:
-        """A hand-written loop in a mirrored strategy: its replicas are the members."""
+    def _run_mirrored(self, keys: ExchangeKeys) -> Exit:
+        """Runs a hand-written loop in a mirrored strategy, whose replicas are the members."""
         try:
             self._tls = TlsCluster(self._train, keys)
             cluster_hooks.met_over_tls(self._reporter, self._tls)
@@ -269,15 +271,18 @@ class TrainerSession:
         one_member.install(self._observer)
         constructors = Constructors(self._tls.collectives, self._observer.on_said)
         constructors.for_loops()
-        exit = self._script(contextlib.nullcontext, self._on_own_stop)
+        exit = self._run_script(contextlib.nullcontext, self._on_own_stop)
         if exit.reason == "finished":
             self._close(_CLOSING_S)
             exit = self._broken_meeting() or Exit(reason="finished", shared=constructors.shared)
         return exit
 
     def _on_own_stop(self) -> None:
-        """Alone, a ``fit`` ends after its step. Otherwise acts like Ctrl-C in a terminal: members cannot
-        agree on a step in a custom loop; each gets the order, and any end after it counts as stopped."""
+        """Acts like Ctrl-C in a terminal, except in a ``fit`` on one laptop, which ends after its step.
+
+        Members cannot agree on a step in a custom loop: each gets the order, and any end after it counts as
+        stopped.
+        """
         if self._cluster or not self._observer.fitting:
             interrupt_main()
 
@@ -286,7 +291,7 @@ class TrainerSession:
         return "ps" in self._cluster.get("cluster", {})
 
     def _serves(self) -> bool:
-        """Whether this task serves: with parameter servers the chief alone runs the script."""
+        """Whether this task is a server: with parameter servers only the chief runs the script."""
         task = self._cluster.get("task", {})
         return task.get("type") == "ps" or (task.get("type") == "worker" and self._with_servers)
 
@@ -312,25 +317,22 @@ class TrainerSession:
     # --- both ----------------------------------------------------------------------------------------------
 
     def _choose_devices(self) -> None:
-        """One device per trainer in a managed cluster; none for a ps; otherwise what the order says."""
-        train, gpus, place = self._train, tf.config.list_physical_devices("GPU"), None
+        """One GPU per trainer where members are replicas; none for a parameter server; otherwise as ordered."""
+        train, gpus, index = self._train, tf.config.list_physical_devices("GPU"), None
         most = 0 if self._cluster.get("task", {}).get("type") == "ps" else train.gpus
         if self._cluster and (train.strategy == "managed" or train.exchange is not None):
-            place = train.ranks.index(train.rank) if train.rank in train.ranks else 0
-        chosen = graphics.taken(gpus, most, place)
+            index = train.ranks.index(train.rank) if train.rank in train.ranks else 0
+        chosen = graphics.choose(gpus, most, index)
         if chosen != gpus:
             tf.config.set_visible_devices(chosen, "GPU")
-        if (
-            place == 0
-            and most is None
-            and (words := graphics.idle_words(len(gpus), max(1, len(train.ranks))))
-        ):
+        words = graphics.idle_words(len(gpus), max(1, len(train.ranks)))
+        if words and index == 0 and most is None:
             self._reporter.send(Said(words=words))
         if count := os.environ.get(CPU_DEVICES):
             configured = [tf.config.LogicalDeviceConfiguration()] * int(count)
             tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], configured)
 
-    def _script(self, scope: Callable[[], Any], on_stop: Callable[[], None]) -> Exit:
+    def _run_script(self, scope: Callable[[], Any], on_stop: Callable[[], None]) -> Exit:
         self._orders.follow(on_stop, self._tls.go_on_without if self._tls else None)
         path = self._folder / self._train.script
         begins_as_chief = self._train.rank == 0
@@ -340,12 +342,12 @@ class TrainerSession:
             return Exit(reason="killed", problem=changed, shared=False)
         if self._cluster and begins_as_chief:
             surroundings.watch_writes(path, self._train.own_folders, self._observer.on_said)
-        shown = plots.Plots(path.parent, path.stem, say)
-        shown.install()
+        figures = plots.Plots(path.parent, path.stem, say)
+        figures.install()
         script.hide_tandem()
         try:
             with scope():
-                script.run(path, self._train.arguments, after_cell=shown.save, data=self._train.data)
+                script.run(path, self._train.arguments, after_cell=figures.save, data=self._train.data)
         except StopRequested as stop:
             left = self._orders.leave_asked.is_set()
             return exits.of_leaving() if left else Exit(reason="stopped", problem=stop.why)
@@ -356,7 +358,7 @@ class TrainerSession:
         # A fit that was asked to stop has stopped; the script then ran to its end.
         if self._orders.stop_asked.is_set():
             return Exit(reason="stopped")
-        # A script may have caught the exchange's error: then it trained something other than requested.
+        # A script that caught the exchange's error trained something other than requested.
         return self._broken_meeting() or Exit(reason="finished")
 
     def _exit_of(self, error: BaseException) -> Exit:
@@ -373,7 +375,7 @@ class TrainerSession:
         return exit
 
     def _close(self, limit_s: float) -> None:
-        """Waits up to ``limit_s`` for all members: nobody may leave while another still reads from it."""
+        """Waits up to ``limit_s`` for all members: none may leave while another still reads from it."""
         if self._tls is not None:
             self._tls.close(limit_s)
             return
@@ -382,10 +384,10 @@ class TrainerSession:
         self._reporter.flush(_CLOSING_S)
         try:
             context.context().wait_at_barrier("tandem-closing", int(limit_s * 1000))
-        except Exception as error:  # A member that failed has said so itself; this one is done.
+        except Exception as error:  # A member that failed reports it itself; this one is done.
             print(f"[tandem] members did not close together: {error}", file=sys.stderr)
         if self._cluster["task"]["type"] == "chief":
-            time.sleep(_CHIEF_STAYS_S)  # The barrier's answers are sent from here.
+            time.sleep(_CHIEF_STAYS_S)  # The chief still sends the barrier's answers.
 
 
 def _last_words(error: BaseException, exit: Exit) -> str:

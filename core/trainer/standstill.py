@@ -1,6 +1,6 @@
 """Notices when meetings with the other members no longer end, and reports what this trainer is doing.
 
-``Standstill`` decides, once a second and without I/O; ``Lookout`` is the thread that calls it.
+``Standstill`` decides, once a second and without I/O; ``StandstillWatch`` is the thread that calls it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from core.vocabulary.limits import ACTIVITY_EVERY_S
 from core.vocabulary.trainer_messages import Said, StatusChanged
 from core.vocabulary.waits import Activity, PeerWait, TrainerStatus
 
-LOOK_S = 1.0
-"""Seconds between two checks: rare enough to cost nothing, often enough for a wait that a person notices."""
-TOLD_AFTER_S = 2.0
+CHECK_EVERY_S = 1.0
+"""Rare enough to cost nothing, often enough for a wait that a person notices."""
+REPORT_AFTER_S = 2.0
 STACK_AFTER_S = 20.0
 """A member that keeps the others waiting this long in its own code logs its stack: once for each place."""
 SLEPT_S = 5.0
@@ -38,7 +38,7 @@ Place = tuple[Activity, str]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """``ended``: meetings so far; ``awaited``: others have brought what this member has not."""
+    """``ended``: meetings that have ended. ``awaited``: others wait for this member's contribution."""
 
     ended: int
     waits: Sequence[Waiting] = ()
@@ -47,8 +47,8 @@ class Seen:
 
 @dataclass(slots=True)
 class Standstill:
-    """``check`` returns what to report: a ``TrainerStatus``, None once it continues, ``"stack"`` for each
-    thread's."""
+    """``check`` returns what to report: a ``TrainerStatus``, None once meetings go on, ``"stack"`` to log the
+    stacks of all threads."""
 
     now_s: float
     _ended: int = 0
@@ -56,12 +56,13 @@ class Standstill:
     _reported: TrainerStatus | None = None
     _reported_s: float = 0.0
     _awaited_s: float | None = None
-    """Since when others wait, and this member for nobody."""
+    """Since when others have waited for this member while it waits for nobody."""
     _has_shown_stack: bool = False
     """Whether the stack was shown during this wait."""
     _shown: set[Place] = field(default_factory=set)
     """Places whose stack was shown."""
-    _come: dict[int, deque[tuple[float, int]]] = field(default_factory=dict)
+    _received: dict[int, deque[tuple[float, int]]] = field(default_factory=dict)
+    """By rank: when, and how many bytes had come by then."""
 
     def __post_init__(self) -> None:
         self._since_s = self.now_s
@@ -80,39 +81,39 @@ class Standstill:
             self._awaited_s = now_s
         if has_ended:
             self._ended, self._since_s, self._has_shown_stack = seen.ended, now_s, False
-            self._come.clear()
+            self._received.clear()
             reported, self._reported = self._reported, None
             return [None] if reported else []
         lasted_s = now_s - self._since_s
-        if lasted_s < TOLD_AFTER_S:
+        if lasted_s < REPORT_AFTER_S:
             return []
         peers = tuple(self._peer(now_s, wait) for wait in seen.waits)
-        if peers and max(peer.lasted_s for peer in peers) < TOLD_AFTER_S:
-            return []  # the script was slow, not this meeting, which may end any moment
+        if peers and max(peer.lasted_s for peer in peers) < REPORT_AFTER_S:
+            return []  # The script was slow, not this meeting, which may end any moment.
         doing: Place = ("exchange", "") if peers else place()
         activity, where = doing
         status = TrainerStatus(activity=activity, where=where, lasted_s=lasted_s, peers=peers)
-        tell: list[TrainerStatus | Literal["stack"] | None] = []
+        reports: list[TrainerStatus | Literal["stack"] | None] = []
         if self._is_news(status) or now_s - self._reported_s >= ACTIVITY_EVERY_S:
             self._reported, self._reported_s = status, now_s
-            tell.append(status)
+            reports.append(status)
         is_late = self._awaited_s is not None and now_s - self._awaited_s >= STACK_AFTER_S
         if is_late and not self._has_shown_stack and doing not in self._shown:
             self._has_shown_stack = True
             self._shown.add(doing)
-            tell.append("stack")
-        return tell
+            reports.append("stack")
+        return reports
 
     def _is_news(self, status: TrainerStatus) -> bool:
         before = self._reported
         return before is None or (before.activity, before.where) != (status.activity, status.where)
 
     def _peer(self, now_s: float, wait: Waiting) -> PeerWait:
-        come = self._come.setdefault(wait.rank, deque())
-        come.append((now_s, wait.bytes_come))
-        while len(come) > 2 and now_s - come[0][0] > _RATE_S:
-            come.popleft()
-        took_s, more = now_s - come[0][0], wait.bytes_come - come[0][1]
+        received = self._received.setdefault(wait.rank, deque())
+        received.append((now_s, wait.bytes_come))
+        while len(received) > 2 and now_s - received[0][0] > _RATE_S:
+            received.popleft()
+        took_s, more = now_s - received[0][0], wait.bytes_come - received[0][1]
         return PeerWait(
             rank=wait.rank,
             lasted_s=wait.since_s,
@@ -136,7 +137,7 @@ class Meetings(Protocol):
     def waiting(self) -> Sequence[Waiting]: ...
 
 
-class Lookout:
+class StandstillWatch:
     """Create it on the script's thread, whose stack it reads. Ends with ``end``, or with the process."""
 
     def __init__(self, meetings: Meetings, reporter: Reporter, folder: Path) -> None:
@@ -152,14 +153,14 @@ class Lookout:
 
     def _run(self) -> None:
         standstill = Standstill(time.monotonic())
-        while not self._over.wait(LOOK_S):
+        while not self._over.wait(CHECK_EVERY_S):
             meetings = self._meetings
             seen = Seen(meetings.ended, meetings.waiting(), meetings.is_awaited)
-            for word in standstill.check(time.monotonic(), seen, self._place):
-                if word == "stack":
+            for report in standstill.check(time.monotonic(), seen, self._place):
+                if report == "stack":
                     self._show_stack()
                 else:
-                    self._reporter.send(StatusChanged(status=word))
+                    self._reporter.send(StatusChanged(status=report))
 
     def _place(self) -> Place:
         return place_of(sys._current_frames().get(self._script), self._folder)
@@ -174,8 +175,10 @@ class Lookout:
 
 
 def place_of(frame: FrameType | None, folder: Path) -> Place:
-    """The activity of a stack, and its place in the project in ``folder``. The innermost known frame
-    counts."""
+    """What the stack that ends with ``frame`` is doing, and where in the project in ``folder``.
+
+    The innermost known frame counts.
+    """
     activity: Activity | None = None
     where = ""
     while frame is not None:
@@ -185,7 +188,7 @@ def place_of(frame: FrameType | None, folder: Path) -> Place:
             where = f"{file[-200:]}, line {frame.f_lineno}"
             if code.co_name != "<module>":
                 where += f", in {code.co_name[:100]}"
-        activity = activity or _sign(code.co_filename, code.co_name)
+        activity = activity or _activity(code.co_filename, code.co_name)
         frame = frame.f_back
     return activity or "script", where
 
@@ -198,7 +201,7 @@ _STEPS = str(Path("core/trainer/exact/steps"))
 _CALLBACKS = (str(Path("keras/src/callbacks/callback_list.py")), str(Path("exact/patch/callbacks.py")))
 
 
-def _sign(filename: str, name: str) -> Activity | None:
+def _activity(filename: str, name: str) -> Activity | None:
     if filename.startswith("<frozen importlib"):
         return "importing"
     if name == "func_graph_from_py_func":  # TensorFlow traces a function

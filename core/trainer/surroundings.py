@@ -36,9 +36,8 @@ _PROBE = "the order of a set"
 _LISTERS = {__name__, "glob", "os", "pathlib", "pathlib._abc", "pathlib._local", file_io.__name__}
 """Modules between a script's line and the list of files that it asks for."""
 
-
 _NAME = r"[A-Za-z][A-Za-z0-9-]{0,31}(?:_[A-Za-z0-9]{1,31})?(?:\.[A-Za-z0-9_-]{1,31})?(?:@[A-Za-z0-9=]{1,31})?"
-"""A locale's name. Without slashes: what has them may be a path."""
+"""A locale's name. Without slashes, which could make it a path."""
 _OFFSET = r"[+-]?[0-9]{1,3}(?::[0-9]{2}){0,2}"
 _SHORT = r"(?:[A-Za-z]{3,10}|<[A-Za-z0-9+-]{3,10}>)"
 _DAY = rf",(?:M[0-9]{{1,2}}\.[1-5]\.[0-6]|J?[0-9]{{1,3}})(?:/{_OFFSET})?"
@@ -69,7 +68,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The hash of a fixed text."""
     python: Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,3}(?:\.[0-9]{1,3}){2}\Z", max_length=11)]
     zone: _Zone
-    """As TZ names it; "" if only the system knows."""
+    """As TZ names it; "" if it has no such name."""
     offsets: Annotated[tuple[_OffsetS, ...], msgspec.Meta(max_length=10)]
     """Seconds east of UTC at ``_MOMENTS_S``."""
     locale: dict[_Category, _Locale]
@@ -99,8 +98,8 @@ def agree(collectives: Collectives, say: Callable[[str], None]) -> None:
         )
     if collectives.is_chief:
         return
-    _take_locale(chief.locale)
-    _take_zone(chief.zone)
+    _set_locale(chief.locale)
+    _set_zone(chief.zone)
     own = _own()
     if own.offsets != chief.offsets:
         say(
@@ -118,7 +117,7 @@ def agree(collectives: Collectives, say: Callable[[str], None]) -> None:
 def sort_folders(folder: Path, say: Callable[[str], None]) -> None:
     """Makes Python and TensorFlow list folders by name: the order on disk differs between laptops.
 
-    Says so once if the script's code, in ``folder``, relies on the disk's own order.
+    Reports once if the script's code, in ``folder``, relies on the disk's own order.
     """
     reported: list[str] = []
 
@@ -143,9 +142,10 @@ def sort_folders(folder: Path, say: Callable[[str], None]) -> None:
 
 
 def watch_writes(script: Path, folders: Sequence[Path], say: Callable[[str], None]) -> None:
-    """Makes Python's ``open`` report once what the script writes outside its own folders.
+    """Makes Python's ``open`` report each path that the script writes outside its own folders, once.
 
-    Paths in its source were reported before the run began, and the user's hidden folders are caches.
+    Leaves out paths in its source, which were reported before the run began, and the user's hidden folders,
+    which are caches.
     """
     text, reported = script.read_text("utf-8", errors="replace"), set[str]()
     own = [
@@ -186,13 +186,13 @@ def _own() -> Surroundings:
         python=".".join(map(str, sys.version_info[:3])),
         zone=_zone(),
         offsets=tuple(time.localtime(moment_s).tm_gmtoff for moment_s in _MOMENTS_S),
-        locale={name: os.environ[name] for name in _CATEGORIES if _is(_LOCALE, os.environ.get(name))},
+        locale={name: os.environ[name] for name in _CATEGORIES if _is_valid(_LOCALE, os.environ.get(name))},
         encoding=locale.getpreferredencoding(False),
     )
 
 
-def _is(decoder: msgspec.msgpack.Decoder[str], text: str | None) -> bool:
-    """Whether others would accept this laptop's value; otherwise it is not sent."""
+def _is_valid(decoder: msgspec.msgpack.Decoder[str], text: str | None) -> bool:
+    """Whether the other members would accept this laptop's value; otherwise it is not sent."""
     try:
         return bool(decoder.decode(msgspec.msgpack.encode(text)))
     except (msgspec.ValidationError, UnicodeEncodeError):
@@ -200,22 +200,22 @@ def _is(decoder: msgspec.msgpack.Decoder[str], text: str | None) -> bool:
 
 
 def _zone() -> str:
-    """The time zone as TZ names it; "" if only the system knows."""
+    """The time zone as TZ names it; "" if it has no such name."""
     named = os.environ.get("TZ", "").removeprefix(":")
     if named and not named.startswith("/"):
-        return named if _is(_ZONE, named) else ""
+        return named if _is_valid(_ZONE, named) else ""
     _, found, name = str(Path(named or "/etc/localtime").resolve()).partition("zoneinfo/")
-    return name if found and _is(_ZONE, name) else ""
+    return name if found and _is_valid(_ZONE, name) else ""
 
 
-def _take_zone(name: str) -> None:
+def _set_zone(name: str) -> None:
     if name and name != _zone() and hasattr(time, "tzset"):
         os.environ["TZ"] = name
         time.tzset()
 
 
-def _take_locale(chief: Mapping[_Category, str]) -> None:
-    """For a script that requests the user's own locale by ``locale.setlocale(locale.LC_ALL, "")``."""
+def _set_locale(chief: Mapping[_Category, str]) -> None:
+    """For a script that requests the user's locale with ``locale.setlocale(locale.LC_ALL, "")``."""
     for name in _CATEGORIES:
         os.environ.pop(name, None)
     for category, value in chief.items():

@@ -22,21 +22,21 @@ from core.net.address import Address, parse
 from core.supervisor.ports import listen_at
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
 from core.trainer.reporter import Reporter
-from core.trainer.standstill import Lookout
+from core.trainer.standstill import StandstillWatch
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.trainer_messages import ExchangeKeys, MeetWithout, Train
 
 LINGER_S = 10.0
 """Least time that a finished member stays while others still need what it sent last."""
 SWITCH_S = 2e-4
-"""Interval at which Python's threads switch: a script's threads delay the exchange's. The default is 5 ms. As
-measured, this made sums 1.6 times as fast beside a thread that never yields."""
+"""Interval at which Python's threads switch (default: 5 ms): a script's threads delay the exchange's. Beside a
+thread that never yields, sums were measured to be 1.6 times as fast."""
 _DONE = Problem(code=DONE, what="The script has ended there.")
 
 
 class TlsCluster:
-    """One run's cluster: create, meet, leave. Raises ``TandemError`` for keys that do not fit, ``OSError``
-    for a taken port."""
+    """One run's cluster: create, ``meet``, ``close``, ``leave``. Raises ``TandemError`` for keys that do not
+    fit, ``OSError`` for a taken port."""
 
     def __init__(self, train: Train, keys: ExchangeKeys) -> None:
         rank, addresses = train.rank, _addresses(train.tf_config)
@@ -63,7 +63,7 @@ class TlsCluster:
         self.collectives.names = names
         self._linger_s = max(LINGER_S, train.linger_s)
         self._folder = Path(train.folder)
-        self._lookout: Lookout | None = None
+        self._watch: StandstillWatch | None = None
 
     @property
     def strategy(self) -> Any:
@@ -80,10 +80,10 @@ class TlsCluster:
 
     def report_to(self, reporter: Reporter) -> None:
         """Starts reporting what this thread, the script's, does while a meeting takes long."""
-        self._lookout = Lookout(self._exchange, reporter, self._folder)
+        self._watch = StandstillWatch(self._exchange, reporter, self._folder)
 
     def meet(self) -> None:
-        """Waits until every member has answered. Raises ``ExchangeFailed``, naming those who have not."""
+        """Waits until every member has answered. Raises ``ExchangeFailed``, naming those that have not."""
         began_s = time.monotonic()
         self._exchange.start()
         try:
@@ -96,27 +96,27 @@ class TlsCluster:
             raise
 
     def go_on_without(self, order: MeetWithout) -> None:
-        """These members have left the run. Callable from any thread."""
+        """Goes on without the members that have left the run. Callable from any thread."""
         self._exchange.regroup(order.generation, 0, order.gone)
 
     def close(self, limit_s: float) -> None:
-        """The script has ended here: makes sure that it ends on the others. Sets ``failure`` if one goes on.
+        """Waits until the script has ended on all members, as it has here. Sets ``failure`` if one trains on.
 
-        A member still in its own code after ``limit_s`` learns of it when it comes back.
+        A member still in its own code after ``limit_s`` learns of the end at its next meeting.
         """
         try:
             self.collectives.stand_together("the end of the script", limit_s)
         except TimeoutError:
             pass
         except ExchangeFailed as failed:
-            # Nothing more is needed from the others: it does no harm if they have left.
+            # Nothing more is needed from the others: they may have left.
             if failed.code == MISMATCH:
                 self.collectives.failure = failed
 
     def leave(self, why: Problem | None) -> None:
         """Tells the others that this member leaves. ``why``: what ended it early; they don't wait for it."""
-        if self._lookout is not None:
-            self._lookout.end()
+        if self._watch is not None:
+            self._watch.end()
         self._exchange.close(why or _DONE, linger_s=0.0 if why else self._linger_s)
 
 

@@ -27,7 +27,7 @@ from core.walls import enclosure, levels, places
 
 PROXY_S = 30.0
 _READ = 65536
-_ONLY_TOLD = {
+_PATH_IN_MESSAGE = {
     "PermissionDeniedError": re.compile(r"(/[^;\n]+); (?:Permission denied|Operation not permitted)"),
     "FileNotFoundError": re.compile(r"^(/[^\n]+) not found\.$"),
 }
@@ -40,7 +40,7 @@ def read_walls(text: str) -> Enclosure:
 
 
 def raise_walls(walls: Enclosure, watcher: socket.socket | None = None) -> None:
-    """Call it before any thread is started. Raises ``TandemError`` if the walls do not hold.
+    """Raises the walls; call it before any thread is started. Raises ``TandemError`` if they do not hold.
 
     ``watcher``: what ``begin_watcher`` returned, if it was called before.
     """
@@ -60,8 +60,8 @@ def raise_walls(walls: Enclosure, watcher: socket.socket | None = None) -> None:
 def begin_watcher() -> socket.socket | None:
     """Starts the process that ends a walled trainer with its node. None if this system has no walls.
 
-    It does nothing until ``raise_walls`` tells it to, and ends when the returned socket is closed. Forking it
-    is several times as fast before TensorFlow is loaded.
+    It does nothing until ``raise_walls`` starts it, and ends when the returned socket is closed. Forking is
+    several times as fast before TensorFlow is loaded.
     """
     if sys.platform != "linux" or levels.found().walls == "none":
         return None
@@ -87,9 +87,9 @@ def begin_watcher() -> socket.socket | None:
 
 
 def _end_with_node(watcher: socket.socket | None) -> None:
-    """Security invariant: a script that cuts its leash still ends with a killed node.
+    """Security invariant: a script that cuts its leash still ends when its node is killed.
 
-    A process that stays outside sees to it. Since Linux 6.12 the script cannot send it a signal.
+    The watcher, a process outside the walls, kills it. Since Linux 6.12 the script cannot signal the watcher.
     """
     if watcher is not None:
         with watcher:
@@ -97,7 +97,7 @@ def _end_with_node(watcher: socket.socket | None) -> None:
 
 
 def _chmod(really: Callable[..., None]) -> Callable[..., None]:
-    """Within walls no mode can change: a file to be made executable is recreated with that mode."""
+    """``os.chmod`` within walls, where modes cannot change: recreates a file that is to become executable."""
 
     @functools.wraps(really)
     def chmod(path: Any, mode: int, *rest: Any, **options: Any) -> None:
@@ -117,8 +117,10 @@ def _chmod(really: Callable[..., None]) -> Callable[..., None]:
 
 
 def _begin_proxy(walls: Enclosure) -> list[int]:
-    """Starts a proxy in a process that stays outside and ends with this one. Returns its port, if one is
-    needed: within walls no name is resolved, as UDP is refused on every level."""
+    """Starts a proxy outside the walls that ends with this process, if one is needed. Returns its port.
+
+    Within walls no name can be resolved, as UDP is refused on every level.
+    """
     if walls.calls is None or not walls.downloads or levels.found().walls == "none":
         return []
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -132,7 +134,7 @@ def _begin_proxy(walls: Enclosure) -> list[int]:
 
 
 def _serve(listener: socket.socket, over: socket.socket) -> None:
-    """Imported here: its dependencies start threads."""
+    # Imported only here: its dependencies start threads.
     from core.net.tls_stream import Sockets
     from core.trainer.sealed.proxy import Proxy
 
@@ -147,14 +149,14 @@ _LASTING: list[socket.socket] = []
 
 
 def problem_at_wall(error: BaseException, walls: Enclosure, where: str) -> Problem | None:
-    """The problem, if a wall ended the script. ``where``: its line, in brackets, or nothing.
+    """The problem if a wall ended the script. ``where``: its line, in brackets, or nothing.
 
-    None if this system has no walls, or would have refused the same without them.
+    None if this system has no walls, or would have refused the access without them.
     """
     if levels.found().walls == "none":
         return None
     for each in _chain(error):
-        if path := _refused(each, walls):
+        if path := _walled_path(each, walls):
             home = f"{walls.user.rstrip('/')}/"
             shown = f"~/{path.removeprefix(home)}" if path.startswith(home) else path
             return Problem(
@@ -167,7 +169,7 @@ def problem_at_wall(error: BaseException, walls: Enclosure, where: str) -> Probl
         if type(each) is PermissionError and each.errno == errno.EACCES and each.filename is None:
             return Problem(
                 code="walls",
-                what=f"The script may not make this connection{_called(each)} from here{where}.",
+                what=f"The script may not make this connection{_destination(each)} from here{where}.",
                 fix="Scripts from another laptop, and sealed ones, can reach only the run's members, and, "
                 "if downloads are allowed, the web through Tandem's proxy. Unix sockets and UDP are refused.",
             )
@@ -175,15 +177,15 @@ def problem_at_wall(error: BaseException, walls: Enclosure, where: str) -> Probl
 
 
 def _how_to_ask(path: str) -> str:
-    """Empty if nobody can allow it."""
+    """Advice to ask for the path; empty if nobody can allow it."""
     hidden = any(part.startswith(".") for part in Path(path.removeprefix("~/")).parts)
     if hidden or is_within(path, ("/proc", "/sys", "/dev", "/run")):
         return ""
     return f" Or ask this laptop's user: --open NAME={shlex.quote(path)} (PATH:write to change it)."
 
 
-def _refused(error: BaseException, walls: Enclosure) -> str:
-    """The path that only walls keep from the script, as its user would name it; ``""`` if they do not."""
+def _walled_path(error: BaseException, walls: Enclosure) -> str:
+    """The path that only the walls refuse, as the laptop's user would name it; ``""`` if there is none."""
     path = _path(error)
     if not path:
         return ""
@@ -198,7 +200,7 @@ def _refused(error: BaseException, walls: Enclosure) -> str:
     if is_within(real, map(os.path.realpath, written)):
         return ""
     there = real if os.path.lexists(real) else str(Path(real).parent)
-    # Landlock refuses opening; access by mode can still be queried within.
+    # Landlock refuses to open the file, but os.access still answers by its mode.
     return (
         path if os.access(there, os.W_OK) or (_is_hidden(real, walls) and os.access(there, os.R_OK)) else ""
     )
@@ -214,13 +216,13 @@ def _path(error: BaseException) -> str:
     """The absolute path that could not be opened."""
     if isinstance(error, PermissionError | FileNotFoundError) and isinstance(error.filename, str | bytes):
         return str(Path.cwd() / os.fsdecode(error.filename))
-    pattern = _ONLY_TOLD.get(type(error).__name__)
+    pattern = _PATH_IN_MESSAGE.get(type(error).__name__)
     found = pattern.search(str(error)) if pattern is not None else None
     return found[1] if found else ""
 
 
-def _called(error: BaseException) -> str:
-    """`` to HOST:PORT``, if Python's own modules know it."""
+def _destination(error: BaseException) -> str:
+    """`` to HOST:PORT``, if a frame of Python's own modules has it."""
     trace, found = error.__traceback__, ""
     while trace is not None:
         called = trace.tb_frame.f_locals.get("address")

@@ -1,6 +1,6 @@
 """Turns a trainer that was kept ready into a run's, as if it had been started for it. On its only thread.
 
-So far it has run only Tandem's code and libraries. TensorFlow is loaded but starts threads only with its
+Until then it runs only Tandem's code and libraries. TensorFlow is loaded but starts threads only with its
 first tensor, so walls and seals, which bind one thread, can still be raised.
 """
 
@@ -31,7 +31,7 @@ _COUNTS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
 def become(
     begin: Become, given: dict[str, str], channels: Sequence[int], beside: Sequence[int] = ()
 ) -> Callable[[], None]:
-    """Takes over the run's environment. Returns what starts NumPy's threads; call it once walls are raised.
+    """Adopts the run's environment. Returns a function that starts NumPy's threads: call it within the walls.
 
     ``given``: the environment with which this process was started. ``beside``: Tandem's own descriptors other
     than the channels'.
@@ -41,32 +41,32 @@ def become(
     """
     variables = spawn.unpacked(begin.environment)
     confined = begin.sealed or (begin.walls is not None and levels.found().walls != "none")
-    threads = _numpys_threads()
-    if confined and not (is_like_new((*channels, *beside)) and threads):
-        _start_anew(begin, variables, channels)
+    start_threads = _numpy_thread_starter()
+    if confined and not (is_like_new((*channels, *beside)) and start_threads):
+        _restart(begin, variables, channels)
     for name in given.keys() - variables.keys():
         os.environ.pop(name, None)
     os.environ.update(variables)
     # Cached from the old environment while TensorFlow was loaded.
     tempfile.tempdir = None
     importlib.reload(sys.modules["keras.src.backend.config"])
-    return threads or (lambda: None)
+    return start_threads or (lambda: None)
 
 
 def is_like_new(descriptors: Sequence[int]) -> bool:
     """Whether this process has one thread and nothing open but ``descriptors`` and its standard streams.
 
-    Linux.
+    Linux only.
     """
-    return enclosure.threads() == 1 and _open() <= {0, 1, 2, *descriptors}
+    return enclosure.threads() == 1 and _open_descriptors() <= {0, 1, 2, *descriptors}
 
 
-def _open() -> set[int]:
+def _open_descriptors() -> set[int]:
     listed = [int(each.name) for each in Path("/proc/self/fd").iterdir()]
     return {fd for fd in listed if Path(f"/proc/self/fd/{fd}").is_symlink()}
 
 
-def _start_anew(begin: Become, variables: dict[str, str], channels: Sequence[int]) -> None:
+def _restart(begin: Become, variables: dict[str, str], channels: Sequence[int]) -> None:
     for fd in channels:
         os.set_inheritable(fd, True)
     options = spawn.options(sealed=begin.sealed, walls=begin.walls)
@@ -74,8 +74,8 @@ def _start_anew(begin: Become, variables: dict[str, str], channels: Sequence[int
     os.execve(words[0], words, variables)
 
 
-def _numpys_threads() -> Callable[[], None] | None:
-    """Starts as many as OpenBLAS starts when it is loaded. None if it has no function for that."""
+def _numpy_thread_starter() -> Callable[[], None] | None:
+    """A function that starts as many threads as OpenBLAS does when it is loaded; None if OpenBLAS cannot."""
     if spawn.ONE_THREAD not in os.environ:
         return lambda: None
     setters = [found for path in _libraries() if (found := _setter(path)) is not None]

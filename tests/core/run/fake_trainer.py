@@ -9,7 +9,7 @@ from typing import Any
 
 from core.supervisor import parent_death
 from core.supervisor.spawn import LOADED, WARM_ARGUMENT
-from core.trainer.orders import Orders, own
+from core.trainer.orders import Orders, claim
 from core.vocabulary import trainer_messages
 from core.vocabulary.wire import to_json
 
@@ -22,13 +22,13 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument(WARM_ARGUMENT, action="store_true")
     fds = parser.parse_args()
-    parent_death.arm(own(fds.leash))
-    reports = own(fds.reports)
+    parent_death.arm(claim(fds.leash))
+    reports = claim(fds.reports)
 
     def say(report: trainer_messages.Report) -> None:
         os.write(reports, to_json(report) + b"\n")
 
-    orders = Orders(own(fds.orders))
+    orders = Orders(claim(fds.orders))
     if fds.warm:
         os.write(reports, LOADED)
         if orders.wait_begin() is None:

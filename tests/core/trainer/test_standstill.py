@@ -18,12 +18,12 @@ import pytest
 from core.exchange.state import Waiting
 from core.trainer.reporter import Reporter
 from core.trainer.standstill import (
+    REPORT_AFTER_S,
     STACK_AFTER_S,
-    TOLD_AFTER_S,
-    Lookout,
     Place,
     Seen,
     Standstill,
+    StandstillWatch,
     place_of,
 )
 from core.vocabulary.limits import ACTIVITY_EVERY_S
@@ -65,7 +65,7 @@ def test_what_takes_long_is_told_again_now_and_then_and_once_when_it_goes_on() -
     standstill = Standstill(0.0)
     told = looked(standstill, 11, Seen(0))
     times = [now for now, _ in told]
-    assert times == [TOLD_AFTER_S, TOLD_AFTER_S + ACTIVITY_EVERY_S, TOLD_AFTER_S + 2 * ACTIVITY_EVERY_S]
+    assert times == [REPORT_AFTER_S, REPORT_AFTER_S + ACTIVITY_EVERY_S, REPORT_AFTER_S + 2 * ACTIVITY_EVERY_S]
     assert told[0][1] == TrainerStatus(activity="callback", where="train.py, line 3", lasted_s=2.0)
     assert standstill.check(12, Seen(1), never) == [None]
     assert standstill.check(13, Seen(1), never) == []
@@ -195,7 +195,7 @@ class Stuck:
 @pytest.mark.real
 def test_the_watch_reports_by_itself_and_ends_when_told(tmp_path: Path) -> None:
     read, write = os.pipe()
-    watch = Lookout(Stuck(), Reporter(write), tmp_path)
+    watch = StandstillWatch(Stuck(), Reporter(write), tmp_path)
     began_s = time.monotonic()
     with os.fdopen(read, "rb") as lines:
         report: Report = from_json(lines.readline(), Report)  # type: ignore[arg-type]
@@ -215,7 +215,7 @@ def test_no_timer_shows_stacks_past_the_threads_that_run(
     armed: list[object] = []
     monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda *args, **kw: armed.append(args))
     read, write = os.pipe()
-    watch = Lookout(Stuck(), Reporter(write), tmp_path)
+    watch = StandstillWatch(Stuck(), Reporter(write), tmp_path)
     with os.fdopen(read, "rb") as lines:
         lines.readline()
     watch.end()

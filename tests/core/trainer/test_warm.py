@@ -152,7 +152,7 @@ def test_invariant_an_open_file_within_walls_makes_it_start_anew(
 ) -> None:
     monkeypatch.setattr(enclosure, "threads", lambda: 1)
     begin = walled_begin(tmp_path)
-    others = warm._open() - {0, 1, 2}
+    others = warm._open_descriptors() - {0, 1, 2}
     assert warm.is_like_new(tuple(others))
     with (tmp_path / "file").open("w") as file:
         assert not warm.is_like_new(tuple(others))
@@ -176,7 +176,7 @@ def test_invariant_a_second_thread_makes_it_start_anew_within_walls_and_sealed(
     over = threading.Event()
     thread = threading.Thread(target=over.wait, daemon=True)
     thread.start()
-    monkeypatch.setattr(warm, "_open", set)
+    monkeypatch.setattr(warm, "_open_descriptors", set)
     for begin in (walled_begin(tmp_path), Become(environment=(), sealed=True)):
         with pytest.raises(InterruptedError):
             warm.become(begin, {}, (3, 4, 5))
@@ -217,7 +217,7 @@ def test_numpy_gets_the_threads_that_it_would_have_started(
     monkeypatch.setattr(warm, "_setter", {"a": told.append, "b": None}.get)
     os.environ.clear()
     os.environ[spawn.ONE_THREAD] = "1"
-    start = warm._numpys_threads()
+    start = warm._numpy_thread_starter()
     del os.environ[spawn.ONE_THREAD]
     os.environ.update(variables)
     assert start is not None and told == []
@@ -225,7 +225,7 @@ def test_numpy_gets_the_threads_that_it_would_have_started(
     assert told == [wanted]
     monkeypatch.setattr(warm, "_setter", {"a": None, "b": None}.get)
     os.environ[spawn.ONE_THREAD] = "1"
-    assert warm._numpys_threads() is None
+    assert warm._numpy_thread_starter() is None
 
 
 def test_the_build_of_openblas_in_this_process_is_found() -> None:
