@@ -120,8 +120,8 @@ class Observer(Protocol):
         trained before it."""
 
     def step_due(self) -> bool:
-        """Whether a step's report would be passed on now. Asked before reading metrics from the device, which
-        stalls training; a report that comes anyway is good for counting."""
+        """Whether a step's report would be passed on now. Asked before metrics are read from the device, which
+        stalls training. A report that comes all the same keeps the counts right."""
 
     def on_step(self, report: StepReport) -> None: ...
 
@@ -155,7 +155,7 @@ class StopRequested(BaseException):
     """
 
     why: Problem | None = None
-    """The reason to show, if nobody asked."""
+    """The reason to show, if no user asked."""
 
 
 class WentBack(StopRequested):

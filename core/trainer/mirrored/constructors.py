@@ -30,7 +30,7 @@ _MULTI_WORKER = (
     tf.distribute.experimental.MultiWorkerMirroredStrategy,
     tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy,
 )
-_LEFT_OUT = {
+_IGNORED = {
     "devices": "a list of devices (each member computes on one of its own)",
     "cross_device_ops": "cross_device_ops (members are added up over TLS)",
     "cluster_resolver": "a cluster resolver (Tandem has already found the members)",
@@ -49,7 +49,7 @@ _WHOLE = "The script's distributed dataset is read whole: Tandem itself shares e
 
 
 class Constructors:
-    """Replaces the mirrored strategies that a script opens, from ``install`` on."""
+    """Replaces the mirrored strategies that a script opens, once ``for_loops`` or ``for_fits`` is called."""
 
     def __init__(self, collectives: Collectives, say: Callable[[str], None]) -> None:
         self._collectives = collectives
@@ -89,23 +89,23 @@ class Constructors:
 
         @functools.wraps(original)
         def init(strategy: Any, *args: Any, **kwargs: Any) -> None:
-            self._say_what_is_left_out(kind, original, args, kwargs)
+            self._say_ignored(kind, original, args, kwargs)
             extended = extends(strategy, self._collectives, _device())
             base.__init__(strategy, extended)
             opened(strategy, extended)
 
         kind.__init__ = init
 
-    def _say_what_is_left_out(self, kind: Any, original: Any, args: Any, kwargs: Any) -> None:
+    def _say_ignored(self, kind: Any, original: Any, args: Any, kwargs: Any) -> None:
         names = [name for name in inspect.signature(original).parameters if name != "self"]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         if isinstance(given.get("devices"), tf.distribute.cluster_resolver.ClusterResolver):
             given["cluster_resolver"] = given.pop("devices")
         for name, value in given.items():
-            if name not in _LEFT_OUT:
+            if name not in _IGNORED:
                 raise TypeError(f"{kind.__name__}.__init__() got an unexpected keyword argument {name!r}")
             if value is not None:
-                self._say_once(f"The script's own strategy is given {_LEFT_OUT[name]}, which is left out.")
+                self._say_once(f"The script's own strategy is given {_IGNORED[name]}, which is ignored.")
 
     def _open_loop(self, strategy: Any, extended: MemberExtended) -> None:
         self._loops.append(extended)
@@ -122,7 +122,7 @@ class Constructors:
         return dataset
 
     def _whole_from(self, dataset_fn: Callable[[Any], Any], options: Any = None) -> Any:
-        """One pipeline that reads everything, like on one machine."""
+        """One pipeline that reads everything, as on one machine."""
         self._say_once(_WHOLE)
         return dataset_fn(tf.distribute.InputContext())
 
@@ -143,7 +143,7 @@ class Constructors:
 
 
 def _name(strategy: StrategyBase) -> str:
-    """Its name in ``tf.distribute``; the class's own name if the script defines it."""
+    """The strategy's name in ``tf.distribute``; the class's own name if the script defines it."""
     name = type(strategy).__name__.replace("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
     return name.removesuffix("V1").removesuffix("Experimental").strip("_")
 

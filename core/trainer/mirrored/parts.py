@@ -15,9 +15,9 @@ from core.trainer.exact.members import step as steps
 
 
 def of_each_batch(dataset: Any, rank: int, members: int) -> Any:
-    """A dataset with this member's rows of each global batch, maybe none; every member gets as many elements.
+    """A dataset with this member's rows of each global batch. All members get the same number of elements.
 
-    Each batch is cut into parts of equal size, rounded up: the last ones may have fewer rows.
+    Each batch is cut into parts of equal size, rounded up: the last ones may have fewer rows, or none.
 
     Raises ``ValueError`` for a dataset without batches.
     """
@@ -29,12 +29,12 @@ def of_each_batch(dataset: Any, rank: int, members: int) -> Any:
     known = all(spec.shape.rank and spec.shape[0] is not None for spec in specs)
 
     def part(*element: Any) -> Any:
-        taken = tf.nest.pack_sequence_as(dataset.element_spec, tf.nest.flatten(element))
-        rows = specs[0].shape[0] if known else steps.rows_of(taken)
+        batch = tf.nest.pack_sequence_as(dataset.element_spec, tf.nest.flatten(element))
+        rows = specs[0].shape[0] if known else steps.rows_of(batch)
         most = -(-rows // members)
         places = (rank * most, (rank + 1) * most)
         begin, end = (min(rows, place) if known else tf.minimum(rows, place) for place in places)
-        return steps.take_rows(taken, begin, end)
+        return steps.take_rows(batch, begin, end)
 
     options = tf.data.Options()
     options.deterministic = True  # members read the same batches in the same order

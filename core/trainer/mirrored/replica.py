@@ -30,8 +30,8 @@ from core.trainer.mirrored import parts
 from core.vocabulary.errors import TandemError
 
 _OWN_COUNTERS = ("iteration",)
-"""Variables that take the chief's value at each write, but that every member counts alike: Keras' optimizers
-have one, and asking for it would cost another meeting in each step."""
+"""Variables that would get the chief's value at each write, but that every member counts alike anyway: Keras'
+optimizers have one, and fetching it would cost another meeting in each step."""
 
 
 class MemberExtended(MirroredExtended):
@@ -44,7 +44,7 @@ class MemberExtended(MirroredExtended):
         self.meetings = 0
         """Sums and gathers that the script traced; with none, it shares nothing."""
 
-    # --- who is who ----------------------------------------------------------------------------------------
+    # --- replica numbers -----------------------------------------------------------------------------------
 
     @property
     def _num_replicas_in_sync(self) -> int:
@@ -75,7 +75,7 @@ class MemberExtended(MirroredExtended):
         return self._reduced(reduce_op, [value for value, _ in value_destination_pairs], "all_reduce")
 
     def _reduced(self, reduce_op: Any, given: list[Any], what: str) -> list[Any]:
-        """Reduces all at once, with a single wait."""
+        """Reduces all values at once, with a single wait."""
         own = [_own(value) for value in given]
         dense = [value for value in own if not isinstance(value, tf.IndexedSlices)]
         with self._meeting():
@@ -89,7 +89,7 @@ class MemberExtended(MirroredExtended):
         return found
 
     def _joined(self, slices: tf.IndexedSlices) -> tf.IndexedSlices:
-        """The sum of slices of a table: all members' slices, in rank order."""
+        """The sum of the members' slices of a table: the slices of all, in rank order."""
         gather = self._collectives.gather
         rows = gather(slices.values, "slices of the script's")
         return tf.IndexedSlices(rows, gather(slices.indices, "the slices' places"), slices.dense_shape)
@@ -112,7 +112,7 @@ class MemberExtended(MirroredExtended):
         return self.from_chief(tensor, "a value of the script's")
 
     def from_chief(self, tensor: Any, what: str) -> Any:
-        """The chief's ``tensor``, on each member; their shapes are equal. Texts stay each member's own."""
+        """The chief's ``tensor``, which has the same shape on every member. Strings stay each member's own."""
         tensor = tf.convert_to_tensor(tensor)
         if not (tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_bool):
             return tensor
@@ -138,7 +138,7 @@ class MemberExtended(MirroredExtended):
     def _get_variable_creator_initial_value(
         self, replica_id: int, device: Any, primary_var: Any, **kwargs: Any
     ) -> Any:
-        """The chief's value: members may draw other numbers."""
+        """The chief's value: members may draw different numbers."""
 
         def initial_value() -> Any:
             with tf.device(device):
@@ -160,7 +160,7 @@ class MemberExtended(MirroredExtended):
     def cut(self, dataset: Any, options: Any) -> Any:
         """Cuts each batch of a dataset that all members read into equal parts, as on one machine."""
         part = parts.of_each_batch(dataset, self._collectives.rank, self._collectives.members)
-        # Each member has a part of every batch, sometimes an empty one: nobody has to ask who has one left.
+        # Each member has a part of every batch, if only an empty one: no need to ask who has data left.
         self.experimental_enable_get_next_as_optional = False
         try:
             workers = self._workers(options)
@@ -199,7 +199,7 @@ def on_read(strategy: Any, replicas: Any, aggregation: Any) -> Any:
 
 
 class _ChiefsVariable(values.SyncOnReadVariable):
-    """Outside of replicas it reads as the chief's."""
+    """Reads as the chief's value outside of replicas."""
 
     def value(self) -> Any:
         outside = tf.distribute.in_cross_replica_context()

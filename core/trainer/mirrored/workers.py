@@ -1,7 +1,7 @@
 """The parts of a MultiWorkerMirroredStrategy whose workers are the members of a run.
 
-Sums are as in ``MemberExtended``. A worker also has a task number in the cluster, and gets its data as from
-TensorFlow: unchanged if the script leaves it unsharded or makes the pipeline itself.
+Sums are as in ``MemberExtended``. A worker also has a task number in the cluster, and gets its data as
+TensorFlow would give it: unchanged if the script leaves it unsharded or makes the pipeline itself.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tensorflow.python.distribute import input_lib, input_util
 
 from core.trainer.mirrored.replica import MemberExtended, refuse_replication
 
-_AS_IT_IS = (tf.data.experimental.AutoShardPolicy.OFF, tf.data.experimental.AutoShardPolicy.HINT)
-"""With these the script shards its data itself; otherwise each batch is cut as on one machine."""
+_SHARDED_BY_SCRIPT = (tf.data.experimental.AutoShardPolicy.OFF, tf.data.experimental.AutoShardPolicy.HINT)
+"""With these policies the script shards its data itself; otherwise each batch is cut as on one machine."""
 
 
 class WorkerExtended(MemberExtended):
@@ -39,7 +39,7 @@ class WorkerExtended(MemberExtended):
 
     def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
         refuse_replication(options)
-        if dataset.options().experimental_distribute.auto_shard_policy not in _AS_IT_IS:
+        if dataset.options().experimental_distribute.auto_shard_policy not in _SHARDED_BY_SCRIPT:
             return self.cut(dataset, options)
         return input_lib.DistributedDataset(
             self._workers(options),

@@ -1,4 +1,4 @@
-"""Sockets of a process that others could reach, as the system reports them. Linux."""
+"""Listening sockets of a process that others could reach, as the system reports them. Linux only."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import psutil
 
 
 def reachable(pid: int) -> tuple[str, ...]:
-    """``address:port`` of each TCP socket of a process that listens in *this* process's network, but not on
-    its loopback. Raises ``OSError`` if it cannot be read.
+    """``address:port`` of each TCP socket of a process that listens in *this* process's network, except on
+    the loopback. Raises ``OSError`` if the sockets cannot be read.
 
-    A process in a network of its own has none, unless it brought a socket from here along: psutil looks its
-    sockets up in this process's ``/proc/net``.
+    A process in a network of its own has none, unless it brought a socket from this network along: psutil
+    looks its sockets up in this process's ``/proc/net``.
     """
     try:
         sockets = psutil.Process(pid).net_connections("tcp")

@@ -1,7 +1,7 @@
-"""A separate network for this process, with a loopback and nothing else. Linux; as an ordinary user.
+"""A separate network for this process, with a loopback and nothing else. Linux only; as an ordinary user.
 
-A socket stays in the network in which it was created, whoever holds it. So a process that is left outside can
-listen and call inside with sockets that are created in here and handed out (``give_sockets``).
+A socket stays in the network in which it was created, whoever holds it. So a process outside can listen and
+connect inside with sockets that are created inside and handed out (``give_sockets``).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def enter() -> None:
             # Root enters its own user namespace, too, and has no rights over the laptop inside.
             _unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
         except PermissionError:
-            _unshare(_CLONE_NEWNET)  # allowed only to an administrator
+            _unshare(_CLONE_NEWNET)  # Allowed only to an administrator.
         else:
-            # Without it, an ordinary user may not name its own group (user_namespaces(7)).
+            # Without this, an ordinary user may not map its own group (user_namespaces(7)).
             Path("/proc/self/setgroups").write_bytes(b"deny")
             Path("/proc/self/uid_map").write_bytes(b"%d %d 1" % (user, user))
             Path("/proc/self/gid_map").write_bytes(b"%d %d 1" % (group, group))
@@ -64,8 +64,11 @@ def give_sockets(giving: socket.socket) -> None:
                     socket.send_fds(giving, [_ONE_MORE], [made.fileno()])
 
 
-def taking(asking: socket.socket) -> MakeSocket:
-    """Makes sockets at the other end; for one thread at a time. Raises ``OSError`` once that is gone."""
+def socket_maker(asking: socket.socket) -> MakeSocket:
+    """Returns a function that gets a new socket from ``give_sockets`` at the other end of ``asking``.
+
+    For one thread at a time. The function raises ``OSError`` once the other end is gone.
+    """
 
     def make() -> socket.socket:
         asking.sendall(_ONE_MORE)
@@ -73,14 +76,14 @@ def taking(asking: socket.socket) -> MakeSocket:
         if sys.platform != "win32":
             _, fds, _, _ = socket.recv_fds(asking, 1, 1)
         if not fds:
-            raise ConnectionError("nobody makes sockets inside any more")
+            raise ConnectionError("the process that makes sockets inside has ended")
         return socket.socket(fileno=fds[0])
 
     return make
 
 
 def is_apart(pid: int) -> bool:
-    """Whether this process's network differs from ours, with nothing in it that leads out.
+    """Whether the process's network differs from ours and has no way out.
 
     Raises ``OSError`` if it cannot be read.
     """

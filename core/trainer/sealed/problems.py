@@ -12,7 +12,7 @@ _INSTEAD = "Or train with model.fit or MirroredStrategy, which need no seal."
 
 
 def words(*, downloads: bool) -> str:
-    """The message about a seal that holds. ``downloads``: the script may."""
+    """The message about a seal that holds. ``downloads``: whether the script may download."""
     network = "What it downloads goes through Tandem's proxy." if downloads else "It has no network."
     return (
         "Sealed: the script is in a network of its own, and only the members of this run can reach "

@@ -1,8 +1,8 @@
 """Seals a trainer: moves it into a network of its own, and leaves its relay outside as a separate process.
 Call ``begin`` before any thread is started.
 
-Another process creates sockets for the relay and watches it. All are in the trainer's process group, but not
-its children: a script may wait for those. If one of them ends unexpectedly, the trainer is ended.
+Another process inside creates sockets for the relay and watches it. Both processes are in the trainer's
+group, but are not its children: a script may wait for those. If either ends unexpectedly, so does the trainer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OPEN_S = 30.0
 SWITCH_S = 2e-4
 """As in a trainer (``core.trainer.tls_cluster``): switch interval of threads that encrypt."""
 ENDING_S = 0.5
-"""Processes that end with the trainer may do so a moment earlier."""
+"""Processes that end with the trainer may end this much earlier."""
 _READ = 65536
 
 
@@ -46,29 +46,31 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RelayReady(msgspec.Struct, frozen=True, kw_only=True):
-    """The relay's answer. ``environment``: lets programs inside find the way out, if there is one."""
+    """The relay's answer. ``environment``: variables by which programs inside find the proxy, if there is one."""
 
     environment: FewBy[Name, Words] = {}
     problem: Problem | None = None
 
 
 class Sealed:
-    """The trainer's side. ``refusal``: why the system gave it no network of its own."""
+    """The trainer's side. ``refusal``: why the system gave it no network of its own, if so."""
 
     def __init__(self, control: socket.socket, refusal: OSError | None) -> None:
         self._control = control
         self._refusal = refusal
 
     def open(self, run: str, rank: int, seal: Seal) -> RelayReady:
-        """Makes the relay listen; TensorFlow is loaded, and listens nowhere yet. Raises ``TandemError``: not
-        sealed, a taken port, unfit keys."""
+        """Makes the relay listen. Call it before TensorFlow listens anywhere.
+
+        Raises ``TandemError`` if the trainer is not sealed, a port is taken, or the keys do not fit.
+        """
         if self._refusal is not None:
             raise TandemError.of(problems.not_sealed(self._refusal))
         self._control.settimeout(OPEN_S)
         opening = Opening(run=run, rank=rank, seal=seal)
         try:
             self._control.sendall(to_json(opening) + b"\n")
-            answer = from_json(_line(self._control), RelayReady)
+            answer = from_json(_read_line(self._control), RelayReady)
         except (OSError, msgspec.DecodeError) as error:
             raise TandemError.of(problems.relay_broke(error)) from error
         if answer.problem is not None:
@@ -83,8 +85,8 @@ def begin(report_fd: int) -> Sealed:
     watching, watched = socket.socketpair()
     trainer = os.getpid()
     apart(lambda: _relay(relays, asking, watching, trainer, report_fd), control, giving, watched)
-    for of_the_relay in (relays, asking, watching):
-        of_the_relay.close()
+    for relays_end in (relays, asking, watching):
+        relays_end.close()
     refusal = None
     try:
         if enclosure.threads() > 1:
@@ -118,13 +120,13 @@ def _try_to_enter() -> None:
 
 
 def _give_and_watch(giving: socket.socket, trainer: int, report_fd: int) -> None:
-    """Runs in the process beside the relay, until that has ended."""
+    """Runs in the process that makes sockets, until the relay has ended."""
     namespace.give_sockets(giving)
     _end_if_alone(trainer, report_fd)
 
 
 def _end_if_alone(trainer: int, report_fd: int) -> None:
-    """A part of the seal is gone. Unless the trainer ended as well, nothing would reach it any more."""
+    """Ends the trainer, if it has not ended: part of its seal is gone, so it can no longer reach anyone."""
     time.sleep(ENDING_S)
     with contextlib.suppress(OSError):
         state = Path(f"/proc/{trainer}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
@@ -135,17 +137,17 @@ def _end_if_alone(trainer: int, report_fd: int) -> None:
 def _relay(
     control: socket.socket, asking: socket.socket, watching: socket.socket, trainer: int, report_fd: int
 ) -> None:
-    """Runs in the relay's process until the trainer has ended. ``watching`` ends with the socket maker."""
+    """Runs in the relay's process until the trainer has ended. ``watching`` closes when the socket maker ends."""
     try:
-        line = _line(control)
-    except OSError:  # the trainer ended before it had anything to do
+        line = _read_line(control)
+    except OSError:  # The trainer ended before it opened the seal.
         return
     opening = from_json(line, Opening)
 
     def check() -> None:
         try:
             problem = _why_open(trainer)
-        except (FileNotFoundError, ProcessLookupError):  # the trainer has ended; another process says why
+        except (FileNotFoundError, ProcessLookupError):  # The trainer has ended, and reported why itself.
             os._exit(0)
         except OSError as error:
             problem = problems.not_sealed(error)
@@ -153,11 +155,11 @@ def _relay(
             _end_trainer(problem, report_fd)
 
     sys.setswitchinterval(SWITCH_S)
-    # Imported here: the trainer itself needs nothing of it.
+    # Imported only here: the trainer itself does not need it.
     from core.trainer.sealed.relay import Relay
 
     try:
-        relay = Relay(opening.run, opening.rank, opening.seal, namespace.taking(asking), check)
+        relay = Relay(opening.run, opening.rank, opening.seal, namespace.socket_maker(asking), check)
         ready = RelayReady(environment=relay.start())
     except TandemError as error:
         ready = RelayReady(problem=error.problem)
@@ -170,7 +172,7 @@ def _relay(
 
 
 def _why_open(trainer: int) -> Problem | None:
-    """Security invariant: nobody is connected to a trainer that others can reach."""
+    """Why others can reach the trainer. Security invariant: then nobody is connected to it."""
     if found := listeners.reachable(trainer):
         return problems.reachable(found)
     return None if namespace.is_apart(trainer) else problems.not_apart()
@@ -185,7 +187,7 @@ def _end_trainer(problem: Problem, report_fd: int) -> None:
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def _line(control: socket.socket) -> bytes:
+def _read_line(control: socket.socket) -> bytes:
     """Reads one line. Raises ``ConnectionError`` if the other end has gone."""
     line = b""
     while not line.endswith(b"\n"):

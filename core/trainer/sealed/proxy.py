@@ -1,7 +1,8 @@
-"""Downloads for a sealed script: an HTTP proxy (RFC 9110, 7.6 and 9.3.6) in its network, which calls outside.
+"""An HTTP proxy (RFC 9110, 7.6 and 9.3.6) through which a sealed script downloads: it listens in the script's
+network and connects outside.
 
-It calls for the script alone: nobody gets in through it. If the laptop itself uses a proxy, each connection
-is handed on to that one unchanged. Threads that block, in the relay's process.
+Connections are made only for the script: nobody gets in through the proxy. If the laptop itself uses a proxy,
+each connection is passed on to that one unchanged. Blocking threads, in the relay's process.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ import psutil
 from core.net.tls_stream import Sockets, wake
 
 PLACE = ("127.77.255.254", 3128)
-"""Its address inside, apart from every task's."""
+"""The proxy's address inside; no task has it."""
 AT_ONCE = 64
+"""Most downloads at once."""
 CALL_S = 30.0
 _HEAD_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
 _END = b"\r\n\r\n"
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\nToo many downloads at once\r\n"
-_NOBODY = (
+_NO_PASSWORD = (
     b'HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="tandem"\r\n'
     b"Connection: close\r\n\r\n"
 )
@@ -43,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The address to call, and what to send there first; then ``answer`` goes to the script."""
+    """The address to connect to, and what to send there first; ``answer`` goes to the script."""
 
     host: str
     port: int
@@ -52,8 +54,8 @@ class Request:
 
 
 def is_public(address: str) -> bool:
-    """Whether the address is on the internet: not this laptop's own, nor in its network."""
-    found = _meant(ipaddress.ip_address(address.partition("%")[0]))
+    """Whether the address is on the internet: neither this laptop's own nor in its network."""
+    found = _unwrap(ipaddress.ip_address(address.partition("%")[0]))
     return (
         found.is_global
         and not found.is_multicast
@@ -62,8 +64,8 @@ def is_public(address: str) -> bool:
     )
 
 
-def _meant(address: _Address) -> _Address:
-    """The IPv4 address embedded in an IPv6 one, if any."""
+def _unwrap(address: _Address) -> _Address:
+    """The IPv4 address embedded in an IPv6 one, if any; otherwise the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     found = address.ipv4_mapped or address.sixtofour
@@ -84,9 +86,10 @@ def _own_networks() -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
 
 
 class Proxy:
-    """``listener``: where it listens. It ends with ``sockets``.
+    """Serves ``listener`` until ``sockets`` is closed.
 
-    ``token``: a password, if others than the script can reach it. ``may_call``: judges an address as text.
+    ``token``: a password, if others than the script can reach the proxy. ``may_call``: whether it may connect
+    to an address.
     """
 
     def __init__(
@@ -101,8 +104,8 @@ class Proxy:
         self._listener, self._sockets = listener, sockets
         self._may_call = may_call
         self._places = threading.BoundedSemaphore(at_once)
-        self._upstream = _of_this_laptop()
-        # The laptop's own proxy asks for its own password.
+        self._upstream = _laptops_proxy()
+        # The laptop's proxy asks for a password of its own.
         self._token = "" if self._upstream else token
 
     @property
@@ -140,12 +143,12 @@ class Proxy:
             else:
                 head = _head(inside)
                 if self._token and not hmac.compare_digest(password(head).encode(), self._token.encode()):
-                    inside.sendall(_NOBODY)
+                    inside.sendall(_NO_PASSWORD)
                     return
-                asked = read(head)
-                outside = self._call(asked)
-                inside.sendall(asked.answer)
-                outside.sendall(asked.first)
+                request = read(head)
+                outside = self._call(request)
+                inside.sendall(request.answer)
+                outside.sendall(request.first)
             self._sockets.add(outside)
             for sock in (inside, outside):
                 sock.settimeout(None)
@@ -164,14 +167,14 @@ class Proxy:
                     self._sockets.end(each)
             self._places.release()
 
-    def _call(self, asked: Request) -> socket.socket:
-        """Security invariant: calls the address that was checked, without resolving its name again."""
-        found = socket.getaddrinfo(asked.host, asked.port, type=socket.SOCK_STREAM)
-        error: OSError = PermissionError(f"{asked.host} is not an internet address")
+    def _call(self, request: Request) -> socket.socket:
+        """Security invariant: connects to the address that was checked, without resolving its name again."""
+        found = socket.getaddrinfo(request.host, request.port, type=socket.SOCK_STREAM)
+        error: OSError = PermissionError(f"{request.host} is not an internet address")
         for *_, place in found:
             if self._may_call(str(place[0])):
                 try:
-                    return socket.create_connection((str(place[0]), asked.port), CALL_S)
+                    return socket.create_connection((str(place[0]), request.port), CALL_S)
                 except OSError as unreached:
                     error = unreached
         raise error
@@ -235,8 +238,8 @@ def _carry(source: socket.socket, sink: socket.socket) -> None:
         wake(sink)
 
 
-def _of_this_laptop() -> tuple[str, int, str] | None:
-    """Host, port and user of the proxy that this laptop uses, if any."""
+def _laptops_proxy() -> tuple[str, int, str] | None:
+    """Host, port and user of the proxy that this laptop itself uses, if any."""
     found = getproxies()
     url = urlsplit(found.get("https") or found.get("http") or "")
     if url.scheme != "http" or not url.hostname:

@@ -1,9 +1,9 @@
-"""Connects a trainer's TensorFlow with those of the run's other members over TLS. In its own process.
+"""Connects a trainer's TensorFlow with the other members' over TLS. In a process of its own.
 
 Inside, each member has an address on the loopback, the same in every member's TF_CONFIG. The relay listens at
-the others' addresses and carries on what TensorFlow calls there; connections from the others' relays go to
-the trainer's own address. Outside it listens where the plan says, for members of this run and generation
-alone. Threads that block: the trainer has a separate interpreter.
+the other members' addresses and forwards what TensorFlow sends there; connections from their relays go to the
+trainer's own address. Outside it listens where the plan says, only for members of this run and generation.
+Blocking threads: the trainer has a separate interpreter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from core.trainer.sealed.proxy import PLACE, Proxy
 from core.vocabulary.trainer_messages import Seal
 
 PATIENCE_S = 20.0
-"""gRPC gives up on an unanswered call after this long, and makes a new one."""
+"""gRPC gives up an unanswered connection after this long, and opens a new one."""
 PAUSE_S = 0.2
 MOST_HALVES = 64
 """TensorFlow may open many connections to a member at once."""
@@ -62,8 +62,8 @@ class Relay:
         self._sockets = Sockets()
         self._lock = threading.Lock()
         self._halves = {other: Halves(MOST_HALVES) for other in pins}
-        self._met: set[int] = set()
-        """Ranks that were reached before: one that refuses afterwards has gone."""
+        self._reached: set[int] = set()
+        """Ranks that were reached before: a member that refuses afterwards has gone."""
         self._acceptor = Acceptor(
             listen_at(self._outside[rank]),
             self._keyring,
@@ -90,7 +90,7 @@ class Relay:
     def close(self) -> None:
         self._sockets.close()
 
-    # --- what TensorFlow here calls ------------------------------------------------------------------------
+    # --- connections of this trainer's TensorFlow ----------------------------------------------------------
 
     def _listen(self, rank: int, listener: socket.socket) -> None:
         while not self._sockets.is_closed:
@@ -99,19 +99,19 @@ class Relay:
                 self._sockets.add(plain)
             except OSError as error:
                 if not self._sockets.wait_closed(PAUSE_S):
-                    _log.warning("TensorFlow's call was not accepted: %s", error)
+                    _log.warning("TensorFlow's connection was not accepted: %s", error)
                 continue
-            self._thread("relay-call", partial(self._carry_on, rank, plain))
+            self._thread("relay-call", partial(self._connect_out, rank, plain))
         self._sockets.end(listener)
 
-    def _carry_on(self, rank: int, plain: socket.socket) -> None:
+    def _connect_out(self, rank: int, plain: socket.socket) -> None:
         self._check()
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         until_s = time.monotonic() + PATIENCE_S
         while not _is_gone(plain):
             try:
                 sending, receiving = handshake.dial_both(
-                    _plain(self._outside[rank]),
+                    _host_port(self._outside[rank]),
                     rank,
                     self._keyring,
                     self._hello(secrets.token_bytes(8)),
@@ -121,24 +121,24 @@ class Relay:
             except OSError as error:
                 _log.debug("member %d was not reached: %s", rank, error)
                 # A member that was never reached is still starting.
-                if rank in self._met or time.monotonic() > until_s or self._sockets.wait_closed(PAUSE_S):
+                if rank in self._reached or time.monotonic() > until_s or self._sockets.wait_closed(PAUSE_S):
                     break
                 continue
-            self._met.add(rank)
+            self._reached.add(rank)
             Carrier(plain, sending, receiving, self._sockets).start()
             return
         self._sockets.end(plain)
 
-    # --- what the others' TensorFlow calls -----------------------------------------------------------------
+    # --- connections of the others' TensorFlow -------------------------------------------------------------
 
     def _on_connection(self, connection: MemberConnection) -> None:
         """Called for each of a pair's two connections, on its own thread."""
         self._check()
         halves, hello = self._halves[connection.rank], connection.hello
         if pair := halves.add(hello.nonce, hello.carries, connection.stream):
-            self._thread("relay-answer", partial(self._take_in, pair))
+            self._thread("relay-answer", partial(self._connect_in, pair))
 
-    def _take_in(self, pair: ConnectionPair) -> None:
+    def _connect_in(self, pair: ConnectionPair) -> None:
         sending, receiving = pair.sending, pair.receiving
         assert isinstance(sending, TlsStream) and isinstance(receiving, TlsStream)
         until_s = time.monotonic() + PATIENCE_S
@@ -157,8 +157,7 @@ class Relay:
                 pair.end()
                 return
             break
-        # TensorFlow certainly listens by now.
-        self._check()
+        self._check()  # Again: only now is TensorFlow sure to listen.
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         Carrier(plain, sending, receiving, self._sockets).start()
 
@@ -196,5 +195,5 @@ def _is_gone(sock: socket.socket) -> bool:
         return True
 
 
-def _plain(at: Address) -> tuple[str, int]:
+def _host_port(at: Address) -> tuple[str, int]:
     return at.host, at.port

@@ -18,26 +18,26 @@ WRITERS = (
     keras.callbacks.BackupAndRestore,
     keras.callbacks.RemoteMonitor,
 )
-"""Callbacks that only write files or send: they need no other member."""
+"""Callbacks that only write or send data: they need no other member."""
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 _OTHER_HOOKS = ("on_test_batch_begin", "on_test_batch_end", "on_predict_batch_begin", "on_predict_batch_end")
 
 
 def each_batch(callbacks: Any) -> tuple[bool, bool]:
-    """Whether callbacks do something at every batch: in training; in testing or predicting.
+    """Whether callbacks act on every batch: in training; in testing or predicting.
 
     If so, steps can't be bundled. The same on every member, whichever callbacks run there.
     """
     own = listed(callbacks)
-    others = (hook for callback in own if not _keras_own(callback) for hook in _hooks(callback, _OTHER_HOOKS))
+    others = (hook for callback in own if not _is_keras(callback) for hook in _hooks(callback, _OTHER_HOOKS))
     return any(_hears_batches(callback) for callback in own), any(others)
 
 
 def writes_on(callback: Any, folders: Iterable[Path]) -> bool:
     """Whether a member other than the chief also runs a callback; `folders` are the member's own.
 
-    A script may look for what `ModelCheckpoint`, `CSVLogger` and `BackupAndRestore` write: so every member
-    has it, in its own folders. Files elsewhere are the chief's; what is sent is sent once.
+    A script may read what `ModelCheckpoint`, `CSVLogger` and `BackupAndRestore` write, so every member writes
+    it in its own folders. Only the chief writes elsewhere, or sends.
     """
     match callback:
         case keras.callbacks.ModelCheckpoint():
@@ -82,7 +82,7 @@ def _hooks(callback: Any, hooks: Iterable[str]) -> Iterator[bool]:
     return (not private.is_default(getattr(callback, hook)) for hook in hooks)
 
 
-def _keras_own(callback: Any) -> bool:
+def _is_keras(callback: Any) -> bool:
     return type(callback).__module__.startswith("keras.") and not isinstance(
         callback, keras.callbacks.LambdaCallback
     )

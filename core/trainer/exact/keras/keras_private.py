@@ -91,7 +91,7 @@ class Callbacks(CallbackList):
         """Makes every callback run on this thread, before the next step."""
         self._async_train = self._async_test = self._async_predict = False
 
-    def wait_heard(self) -> None:
+    def wait_handled(self) -> None:
         """Waits until callbacks on another thread have handled everything so far."""
         self._flush_futures()
 
@@ -154,11 +154,12 @@ class Epochs(TFEpochIterator):
     def under_way(self, epoch: Iterator[Any]) -> None:
         self._epoch_iterator = epoch
 
-    def opened_anew(self) -> Any:
+    def reopen(self) -> Any:
+        """A new iterator over the data, from its beginning."""
         return iter(self._get_iterator())
 
     def warn_of_interruption(self) -> None:
-        """The data ended before ``steps_per_epoch`` was reached."""
+        """Warns that the data ended before ``steps_per_epoch`` was reached."""
         self._interrupted_warning()
 
     def epoch(self) -> Iterator[Any]:
@@ -219,7 +220,7 @@ def global_seed_generator() -> Any:
 
 
 def made_global_seed_generator() -> Any:
-    """The same, created if missing; that takes a number from Python's generator."""
+    """The same, created if missing, which draws a number from Python's generator."""
     return seed_generator.global_seed_generator()
 
 
@@ -236,9 +237,8 @@ def build(model: Any, data_spec: Any) -> None:
 def is_built_before_a_step(optimizer: Any, *, is_training: bool) -> bool:
     """Whether `build` may create an optimizer's variables, if it has any.
 
-    Not in a test, where a step creates none, and not if building assigns values beyond the initial ones:
-    Keras' `fit` creates the variables while tracing a step, where such values are lost; so they must be lost
-    here, too.
+    Not in a test, where a step creates none; nor if building assigns values beyond the initial ones: Keras'
+    `fit` creates the variables while tracing a step and loses such values, so they must be lost here, too.
     """
     if optimizer is None or optimizer.built:
         return True

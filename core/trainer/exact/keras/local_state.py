@@ -1,7 +1,7 @@
-"""State that a step changes from own rows only: metrics, which are sums over rows.
+"""State that a step changes from this member's own rows only: metrics, which are sums over rows.
 
 It differs between members until `meet` adds up their increments, which gives the state after all rows.
-Nothing else may be written from own rows (`steps/own_writes.py`).
+Nothing else may be written from a member's own rows (`steps/own_writes.py`).
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def values_of(variables: Iterable[Any]) -> list[Any]:
 class StateSnapshot:
     """The values of everything that traced steps write, so that steps can be tried and undone.
 
-    Copies in this process' memory, not on a GPU. Taken by handles, whoever created the variables.
+    The copies are in this process' memory, not on a GPU. Variables are found by their handles, whoever created
+    them.
     """
 
     def __init__(self, graphs: Iterable[Any], handles: Iterable[Any] = ()) -> None:
@@ -137,7 +138,7 @@ def read(handle: Any) -> Any:
 
 
 def read_value(handle: Any) -> Any:
-    """The same, as a tensor on the variable's device."""
+    """The value of the variable behind a handle, as a tensor on the variable's device."""
     dtype = private.variable_dtype(handle)
     with tf.device(handle.device):
         return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)

@@ -49,14 +49,14 @@ def build(model: Any, data_spec: Any, *, is_training: bool) -> None:
 
 
 def variables(model: Any) -> list[Any]:
-    """All state that training continues from: weights, seeds' states, optimizers' variables, and what layers
-    keep outside Keras; and `outer_momentum`."""
+    """All state that training continues from: weights, seeds' states, optimizers' variables, what layers hold
+    outside Keras, and `outer_momentum`."""
     every = [*model.variables, *(v for optimizer in optimizers(model) for v in optimizer.variables)]
     own = [outer_momentum[model]] if model in outer_momentum else []
-    return list({id(v): v for v in [*every, *past_keras(model), *own]}.values())
+    return list({id(v): v for v in [*every, *outside_keras(model), *own]}.values())
 
 
-def past_keras(model: Any) -> list[Any]:
+def outside_keras(model: Any) -> list[Any]:
     """Numeric TensorFlow variables of a fixed shape that the script's layers hold outside Keras."""
     left: list[Any] = [value for layer in private.layers_of(model) for value in vars(layer).values()]
     found = []
@@ -75,8 +75,8 @@ def past_keras(model: Any) -> list[Any]:
 
 
 def weights_digest(models: list[Any]) -> str:
-    """SHA-256 over models' weights, and what their layers keep outside Keras: shapes, dtypes and bytes."""
-    return _digest([v for model in models for v in [*model.weights, *past_keras(model)]]).hexdigest()
+    """SHA-256 of models' weights, and of what their layers hold outside Keras: shapes, dtypes and bytes."""
+    return _digest([v for model in models for v in [*model.weights, *outside_keras(model)]]).hexdigest()
 
 
 def equalise(model: Any, collectives: Collectives) -> bool:
@@ -102,10 +102,10 @@ def equalise(model: Any, collectives: Collectives) -> bool:
 
 
 def settle(model: Any, collectives: Collectives, call: str) -> bool:
-    """In or after `call`: members that rounded differently take the chief's state.
+    """Gives the chief's state to members that rounded differently in `call`. Returns whether any did.
 
-    All members must call it. Returns whether any had another state. Raises TandemError if they differ by more
-    than rounding: they did not train on the same data.
+    All members must call it. Raises TandemError if they differ by more than rounding: then they did not train
+    on the same data.
     """
     own = variables(model)
     digests = collectives.gather_words(_words(_digest(own).digest()), "its weights")
@@ -116,8 +116,8 @@ def settle(model: Any, collectives: Collectives, call: str) -> bool:
     chief, *others = gathered.reshape(len(gathered), len(own), -1).tolist()
     names = [
         getattr(variable, "path", variable.name)
-        for place, variable in enumerate(own)
-        if not all(agreement.near(chief[place], each[place], _ROUNDING) for each in others)
+        for index, variable in enumerate(own)
+        if not all(agreement.near(chief[index], each[index], _ROUNDING) for each in others)
     ]
     if names:
         raise _went_apart(names, call)
@@ -168,8 +168,8 @@ def _from_chief(own: list[Any], collectives: Collectives) -> None:
         wide.append(flat.astype(np.int64 if dtype.kind in "iub" else flat.dtype))
     totals = collectives.chiefs(wide, "the chief's weights")
     for (dtype, group), total in zip(by_dtype.items(), totals, strict=True):
-        place = 0
+        begin = 0
         for variable in group:
             size = int(np.prod(variable.shape, dtype=np.int64))
-            variable.assign(total[place : place + size].astype(dtype).reshape(variable.shape))
-            place += size
+            variable.assign(total[begin : begin + size].astype(dtype).reshape(variable.shape))
+            begin += size

@@ -201,7 +201,7 @@ class OneMemberCallbacks(private.Callbacks):
         self._progress.epoch_ended(epoch, last=last, due=self._progress.keeper.due_at_epochs_end)
 
     def _catch_up(self) -> None:
-        self.wait_heard()
+        self.wait_handled()
         self._report.catch_up()
 
 

@@ -133,7 +133,7 @@ def _is_due(engine: Engine, model: Any, data: Any) -> bool:
 
 def _state(model: Any) -> local_state.StateSnapshot:
     """What predictions may write, such as the state of random numbers."""
-    kept = local_state.values_of([*model.non_trainable_variables, *model_state.past_keras(model)])
+    kept = local_state.values_of([*model.non_trainable_variables, *model_state.outside_keras(model)])
     return local_state.StateSnapshot([], [variable.handle for variable in kept])
 
 

@@ -346,7 +346,7 @@ class Rounds:
     def _apart(self, *, slots: bool) -> list[Any]:
         """State besides weights that steps write from own rows: BatchNormalization's statistics, and
         ``slots``."""
-        every = [*self._model.non_trainable_variables, *model_state.past_keras(self._model)]
+        every = [*self._model.non_trainable_variables, *model_state.outside_keras(self._model)]
         if slots:
             every += [v for optimizer in model_state.optimizers(self._model) for v in optimizer.variables]
         known = {id(v) for v in [*self._trainable, *local_state.metric_variables(self._model)]}

@@ -99,10 +99,10 @@ class SharedEpochIterator(Positioned):
         once = self.steps_per_execution
         known = self.steps_per_epoch or self.known_batches
         if not known:
-            yield from self._until_the_end(self.opened_anew(), once)
+            yield from self._until_the_end(self.reopen(), once)
         else:
             if self.reader is None or self.steps_per_epoch is None:
-                self.reader = self.opened_anew()
+                self.reader = self.reopen()
                 self.steps_seen = 0
             step, end = 0, -(-known // once) * once
             while step < end:
@@ -127,7 +127,7 @@ class SharedEpochIterator(Positioned):
                 # may draw seeds each time, so it is reopened; arrays draw nothing, and reopening them takes
                 # 15 ms.
                 if self.steps_per_epoch or not self.is_of_arrays:
-                    self.reader = self.opened_anew()
+                    self.reader = self.reopen()
                 self.steps_seen = 0
         self.data_adapter.on_epoch_end()
 

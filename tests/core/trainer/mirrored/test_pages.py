@@ -62,7 +62,7 @@ async def test_the_guides_loop_of_several_workers_saves_on_the_chief_and_goes_on
     assert "pipeline 0 of 2" in text[0] and "pipeline 1 of 2" in text[1]
     lines = [told(trainer, "Epoch:") for trainer in first.trainers]
     assert lines[0] == lines[1] and len(lines[0]) == 2, "each sees the loss and the accuracy of both"
-    assert "is given communication options (members are added up over TLS), which is left out" in first.said()
+    assert "is given communication options (members are added up over TLS), which is ignored" in first.said()
     assert "MultiWorkerMirroredStrategy has 2 replicas, one a member" in first.said()
     kept = Path(place, "ckpt")
     assert {path.name for path in kept.iterdir()} >= {"checkpoint", "ckpt-2.index"}

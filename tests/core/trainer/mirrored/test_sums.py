@@ -38,8 +38,8 @@ async def test_every_sum_gather_and_variable_is_that_of_all_members_and_xla_is_r
             assert chief[f"{name} {dtype}"] == [values, values], "on read, on write"
 
     said = together.said()
-    assert "is given a list of devices (each member computes on one of its own), which is left out" in said
-    assert "is given cross_device_ops (members are added up over TLS), which is left out" in said
+    assert "is given a list of devices (each member computes on one of its own), which is ignored" in said
+    assert "is given cross_device_ops (members are added up over TLS), which is ignored" in said
     for exit in together.exits:
         assert exit.reason == "script-error" and exit.problem is not None
         assert exit.problem.code == "jit-compile"

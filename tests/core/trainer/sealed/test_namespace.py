@@ -95,7 +95,7 @@ def test_sockets_that_are_handed_out_stay_inside(user: int | None) -> None:
         giving.close()
         os.read(answers, 1)
         assert namespace.is_apart(inside) and not namespace.is_apart(os.getpid())
-        make = namespace.taking(asking)
+        make = namespace.socket_maker(asking)
         listener, caller = make(), make()
         listener.bind(("127.77.0.1", 0))
         listener.listen()

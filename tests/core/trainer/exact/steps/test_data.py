@@ -20,20 +20,20 @@ def opened() -> Any:
 def test_arrays_have_a_middle_in_the_form_of_a_batch(opened: Any) -> None:
     x, y = {"a": np.arange(20.0)[:, None], "b": np.arange(20)}, np.arange(20) % 3
     iterator = opened(x, y, batch_size=6, shuffle=True)
-    batch = next(iterator.opened_anew())
+    batch = next(iterator.reopen())
     given, targets = iterator.middle(batch)
     np.testing.assert_array_equal(given["a"][:, 0], np.arange(10, 16))
     np.testing.assert_array_equal(given["b"], np.arange(10, 16))
     np.testing.assert_array_equal(targets, np.arange(10, 16) % 3)
     assert given["a"].dtype == batch[0]["a"].dtype == "float32"
-    assert iterator.middle(opened(x, y, batch_size=15).opened_anew().get_next())[1].shape == (15,)
+    assert iterator.middle(opened(x, y, batch_size=15).reopen().get_next())[1].shape == (15,)
 
 
 def test_other_data_has_none(opened: Any) -> None:
     import tensorflow as tf
 
     iterator = opened(tf.data.Dataset.from_tensor_slices((np.ones([8, 2]), np.ones(8))).batch(4))
-    assert iterator.middle(next(iterator.opened_anew())) is None
+    assert iterator.middle(next(iterator.reopen())) is None
 
 
 def test_data_that_ends_before_its_known_length_is_never_sure_and_its_end_is_found_once(opened: Any) -> None:
