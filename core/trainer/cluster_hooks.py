@@ -99,7 +99,7 @@ def give_back_sigterm() -> None:
 
 
 def _mirrored_by_tensorflow(strategy: Any, *devices: Any, **options: Any) -> None:
-    """Makes a MirroredStrategy a MultiWorkerMirroredStrategy, without its arguments, which are for one machine."""
+    """Makes a MirroredStrategy a MultiWorkerMirroredStrategy, without its arguments for one machine."""
     extended = CollectiveAllReduceExtended(
         strategy,
         cluster_resolver=tf.distribute.cluster_resolver.TFConfigClusterResolver(),

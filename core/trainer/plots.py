@@ -18,7 +18,7 @@ _PYPLOT = "matplotlib.pyplot"
 
 
 class Plots(MetaPathFinder):
-    """Makes ``plt.show`` call ``save``. Call ``save`` after each cell of a notebook, too, as Jupyter shows plots.
+    """Makes ``plt.show`` call ``save``. After a notebook's cell call ``save``: Jupyter would show its plots.
 
     ``folder``: where plots are saved, as NAME-plot-1.png and so on. ``say``: reports the first one, and any
     that could not be saved.

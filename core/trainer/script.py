@@ -1,4 +1,4 @@
-"""Runs a user's script as ``python script.py`` would, with its ``__main__``, arguments, folder and modules."""
+"""Runs a user's script as ``python script.py`` would: its ``__main__``, arguments, folder and modules."""
 
 from __future__ import annotations
 import __future__

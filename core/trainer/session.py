@@ -317,7 +317,7 @@ class TrainerSession:
     # --- both ----------------------------------------------------------------------------------------------
 
     def _choose_devices(self) -> None:
-        """One GPU per trainer where members are replicas; none for a parameter server; otherwise as ordered."""
+        """One GPU per trainer if members are replicas; none for a parameter server; otherwise as ordered."""
         train, gpus, index = self._train, tf.config.list_physical_devices("GPU"), None
         most = 0 if self._cluster.get("task", {}).get("type") == "ps" else train.gpus
         if self._cluster and (train.strategy == "managed" or train.exchange is not None):

@@ -29,8 +29,8 @@ from core.vocabulary.trainer_messages import ExchangeKeys, MeetWithout, Train
 LINGER_S = 10.0
 """Least time that a finished member stays while others still need what it sent last."""
 SWITCH_S = 2e-4
-"""Interval at which Python's threads switch (default: 5 ms): a script's threads delay the exchange's. Beside a
-thread that never yields, sums were measured to be 1.6 times as fast."""
+"""Interval at which Python's threads switch (default: 5 ms): a script's threads delay the exchange's. Sums
+beside a thread that never yields were measured to be 1.6 times as fast."""
 _DONE = Problem(code=DONE, what="The script has ended there.")
 
 
@@ -87,7 +87,7 @@ class TlsCluster:
         began_s = time.monotonic()
         self._exchange.start()
         try:
-            self.collectives.stand_together("the beginning", self._meet_timeout_s)
+            self.collectives.barrier("the beginning", self._meet_timeout_s)
         except TimeoutError:
             now_s = time.monotonic()
             raise ExchangeFailed(never_met(self._exchange.absent(), now_s - began_s, now_s)) from None
@@ -105,7 +105,7 @@ class TlsCluster:
         A member still in its own code after ``limit_s`` learns of the end at its next meeting.
         """
         try:
-            self.collectives.stand_together("the end of the script", limit_s)
+            self.collectives.barrier("the end of the script", limit_s)
         except TimeoutError:
             pass
         except ExchangeFailed as failed:

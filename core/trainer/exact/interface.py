@@ -120,8 +120,8 @@ class Observer(Protocol):
         trained before it."""
 
     def step_due(self) -> bool:
-        """Whether a step's report would be passed on now. Asked before metrics are read from the device, which
-        stalls training. A report that comes all the same keeps the counts right."""
+        """Whether a step's report would be passed on now. Asked before metrics are read from the device, as
+        that stalls training. A report that comes all the same keeps the counts right."""
 
     def on_step(self, report: StepReport) -> None: ...
 

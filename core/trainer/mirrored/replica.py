@@ -79,7 +79,9 @@ class MemberExtended(MirroredExtended):
         own = [_own(value) for value in given]
         dense = [value for value in own if not isinstance(value, tf.IndexedSlices)]
         with self._meeting():
-            sums = iter(self._collectives.add_up(dense, f"a {what} of the script's") if dense else ())
+            sums = iter(
+                self._collectives.sum_without_strategy(dense, f"a {what} of the script's") if dense else ()
+            )
             found = [
                 self._joined(value) if isinstance(value, tf.IndexedSlices) else next(sums) for value in own
             ]
@@ -112,7 +114,7 @@ class MemberExtended(MirroredExtended):
         return self.from_chief(tensor, "a value of the script's")
 
     def from_chief(self, tensor: Any, what: str) -> Any:
-        """The chief's ``tensor``, which has the same shape on every member. Strings stay each member's own."""
+        """The chief's ``tensor``, of the same shape on every member. Strings stay each member's own."""
         tensor = tf.convert_to_tensor(tensor)
         if not (tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_bool):
             return tensor

@@ -2,7 +2,7 @@
 Call ``begin`` before any thread is started.
 
 Another process inside creates sockets for the relay and watches it. Both processes are in the trainer's
-group, but are not its children: a script may wait for those. If either ends unexpectedly, so does the trainer.
+group, but are not its children: a script may wait for those. If either ends unexpectedly, the trainer ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RelayReady(msgspec.Struct, frozen=True, kw_only=True):
-    """The relay's answer. ``environment``: variables by which programs inside find the proxy, if there is one."""
+    """The relay's answer. ``environment``: variables by which programs inside find the proxy, if any."""
 
     environment: FewBy[Name, Words] = {}
     problem: Problem | None = None
@@ -137,7 +137,7 @@ def _end_if_alone(trainer: int, report_fd: int) -> None:
 def _relay(
     control: socket.socket, asking: socket.socket, watching: socket.socket, trainer: int, report_fd: int
 ) -> None:
-    """Runs in the relay's process until the trainer has ended. ``watching`` closes when the socket maker ends."""
+    """Runs in the relay's process until the trainer has ended. ``watching`` closes with the socket maker."""
     try:
         line = _read_line(control)
     except OSError:  # The trainer ended before it opened the seal.

@@ -105,7 +105,7 @@ def dies_closing(main: int) -> None:
     """Once the script's last line is over, its model is saved, and the main thread waits for the others."""
     while True:
         frame: Any = sys._current_frames().get(main)
-        while frame is not None and frame.f_code.co_name != "stand_together":
+        while frame is not None and frame.f_code.co_name != "barrier":
             frame = frame.f_back
         if frame is not None:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -94,8 +94,8 @@ def values_of(variables: Iterable[Any]) -> list[Any]:
 class StateSnapshot:
     """The values of everything that traced steps write, so that steps can be tried and undone.
 
-    The copies are in this process' memory, not on a GPU. Variables are found by their handles, whoever created
-    them.
+    The copies are in this process' memory, not on a GPU. Variables are found by their handles, whoever
+    created them.
     """
 
     def __init__(self, graphs: Iterable[Any], handles: Iterable[Any] = ()) -> None:

@@ -88,7 +88,7 @@ def equalise(model: Any, collectives: Collectives) -> bool:
     shape = hashlib.sha256(repr([(tuple(v.shape), str(v.dtype)) for v in own]).encode()).digest()
     size = sum(int(np.prod(v.shape, dtype=np.int64)) for v in own)
     what = f"a model of {size:,} numbers in {len(own)} variables ({shape.hex()[:8]})"
-    states = collectives.gather_words(_words(shape) + _words(_digest(own).digest()), what)
+    states = collectives.gather_ints(_words(shape) + _words(_digest(own).digest()), what)
     if any(state[:8] != states[0][:8] for state in states):
         raise TandemError(
             code="models-differ",
@@ -108,7 +108,7 @@ def settle(model: Any, collectives: Collectives, call: str) -> bool:
     on the same data.
     """
     own = variables(model)
-    digests = collectives.gather_words(_words(_digest(own).digest()), "its weights")
+    digests = collectives.gather_ints(_words(_digest(own).digest()), "its weights")
     if all(digest == digests[0] for digest in digests):
         return False
     marks = [agreement.marks_of(_array(variable)) for variable in own]
@@ -166,7 +166,7 @@ def _from_chief(own: list[Any], collectives: Collectives) -> None:
     for dtype, group in by_dtype.items():
         flat = np.concatenate([np.ravel(_array(variable)) for variable in group])
         wide.append(flat.astype(np.int64 if dtype.kind in "iub" else flat.dtype))
-    totals = collectives.chiefs(wide, "the chief's weights")
+    totals = collectives.arrays_from_chief(wide, "the chief's weights")
     for (dtype, group), total in zip(by_dtype.items(), totals, strict=True):
         begin = 0
         for variable in group:

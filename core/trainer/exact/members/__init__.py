@@ -1,1 +1,1 @@
-"""Members' collectives: sums and gathers over all of them, and what those cost."""
+"""Collectives over the members: sums and gathers, and what they cost."""

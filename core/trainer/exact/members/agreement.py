@@ -1,6 +1,6 @@
 """Checks that members read the same data: compares short marks of it before the first step of a call.
 
-Whole numbers, texts and shapes are compared bit by bit. Floating-point numbers may differ by rounding, since
+Integers, strings and shapes are compared bit by bit. Floating-point numbers may differ by rounding, since
 processors differ: they are compared by sums with random signs, which reveal any other value or order.
 """
 
@@ -42,9 +42,9 @@ _MARKS = msgspec.msgpack.Decoder(Annotated[list[_Mark], msgspec.Meta(max_length=
 
 
 def agree_on_data(collectives: Collectives, batch: Any, call: str, what: str = "the data") -> str | None:
-    """Compares the first batch of `call`. Returns None, or a message if members differ only in x.
+    """Compares the members' first batches of `call`. Returns None, or a message if they differ only in x.
 
-    Raises TandemError if they differ in more. Call it on every member.
+    Raises TandemError if they differ in more. All members must call it.
     """
     own = [_mark(leaf, name) for name, leaf in parts(batch)]
     gathered = collectives.gather_objects(own, _MARKS, what)
@@ -68,15 +68,15 @@ def agree_on_data(collectives: Collectives, batch: Any, call: str, what: str = "
     )
 
 
-def of_chief(collectives: Collectives, batch: Any) -> Any:
-    """The chief's x on all members, for a first batch whose x each member drew itself."""
+def with_chiefs_x(collectives: Collectives, batch: Any) -> Any:
+    """``batch`` with the chief's x, for a first batch whose x each member drew itself."""
 
     def sent(leaf: Any) -> Any:
         if not leaf.dtype.is_floating:
             return leaf
         own = np.asarray(leaf)
         most = max(MOST_BYTES, 2 * own.nbytes)
-        data = collectives.from_chief(own.tobytes(), "the chief's first batch", most)
+        data = collectives.bytes_from_chief(own.tobytes(), "the chief's first batch", most)
         if len(data) != own.nbytes:
             raise TandemError(
                 code="data-differs",
@@ -89,8 +89,8 @@ def of_chief(collectives: Collectives, batch: Any) -> Any:
     return (tf.nest.pack_sequence_as(batch[0], x, expand_composites=True), *batch[1:])
 
 
-def drawn_apart() -> TandemError:
-    """The error for when every member would compute whole batches but each has its own."""
+def batches_differ() -> TandemError:
+    """The error if every member has to compute whole batches, but their batches differ."""
     return TandemError(
         code="data-differs",
         what="Every laptop has to compute each batch whole, but their batches differ in x, as random "
@@ -139,8 +139,8 @@ def parts(batch: Any) -> list[tuple[_Part, Any]]:
     whole = tf.nest.map_structure(steps.without_optional, batch)
     pieces = whole if isinstance(whole, tuple) else (whole,)
     return [
-        (_PARTS[min(place, 2)], leaf)
-        for place, part in enumerate(pieces)
+        (_PARTS[min(index, 2)], leaf)
+        for index, part in enumerate(pieces)
         for leaf in tf.nest.flatten(part, expand_composites=True)
         if leaf is not None
     ]

@@ -21,22 +21,22 @@ from core.exchange.state import Key
 from core.vocabulary.errors import TandemError
 
 MOST_BYTES = 2**24
-"""Most bytes that one member sends the others at once, unless its caller expects more."""
+"""Most bytes that one member sends the others at once, unless the caller allows more."""
 _T = TypeVar("_T")
 _ENCODER = msgspec.msgpack.Encoder()
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class LeftMidway(Exception):
-    """A member left in the middle of an undivided call."""
+    """A member left in the middle of an atomic call."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingGather:
-    """A gather that other meetings overlap. ``ranks``: whose arrays it gives, in order."""
+    """A gather that other meetings overlap. ``ranks``: the members whose arrays it yields, in order."""
 
     key: Key | None
-    """None: it gives nothing, since a member left before all had begun it."""
+    """None: it yields nothing, since a member left before all had begun it."""
     ranks: tuple[int, ...]
 
 
@@ -56,8 +56,8 @@ def nowhere() -> str:
 class Collectives(ABC):
     """Sums and gathers over the members of a run.
 
-    ``what`` and ``place()`` say what a meeting is for and where the script is, the same on all members; "{}"
-    in ``what`` stands for ``count``, a scalar.
+    ``what``: a meeting's purpose, in which "{}" stands for ``count``, a scalar. ``place()``: where the script
+    is. Both are the same on all members.
     """
 
     place: Callable[[], str] = staticmethod(nowhere)
@@ -65,8 +65,8 @@ class Collectives(ABC):
     """Names of the members' laptops, by rank, for failure messages."""
     failure: TandemError | None = None
     """Why no more meetings are possible."""
-    alone = False
-    """Members meet between steps, not in them: see ``Step.alone``."""
+    meets_between_steps = False
+    """Members meet between steps, not in them: see ``Step.meets_between_steps``."""
 
     def __init__(self, rank: int, members: int) -> None:
         self.rank, self.members = rank, members
@@ -76,10 +76,10 @@ class Collectives(ABC):
         self.met = self.present
         """Ranks of the members that took part in the last meeting."""
 
-    def undivided(self, run: Callable[[], _T]) -> _T:
-        """Returns `run()`; either all of its meetings count or none. Such calls must not nest.
+    def atomically(self, run: Callable[[], _T]) -> _T:
+        """Returns `run()`; either all of its meetings count or none. Atomic calls must not nest.
 
-        Raises ``LeftMidway``: undo what it did, and do it again with the remaining members.
+        Raises ``LeftMidway``: the caller must undo what `run` did, and repeat it with the remaining members.
         """
         return run()
 
@@ -96,21 +96,23 @@ class Collectives(ABC):
 
     @abstractmethod
     def gather_all(self, values: Sequence[Any], what: str, count: Any = None) -> list[Any]:
-        """``gather`` for each of several. If they are counted, all members' must be equally long."""
+        """``gather`` for each tensor. With a ``count``, all members' tensors must be equally long."""
 
     @abstractmethod
-    def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
-        """The sum of each tensor over all members, without a strategy: works inside any other one."""
+    def sum_without_strategy(self, tensors: Sequence[Any], what: str) -> list[Any]:
+        """The sum of each tensor over all members. Opens no strategy, so it works inside any other one."""
 
     def begin_gather(self, own: np.ndarray, what: str) -> PendingGather:
         """Begins to gather `own`, which must not change any more. Returns at once; other meetings may come
-        before ``end_gather``. Outside of graphs and of undivided calls. One that was never ended, since the
-        script caught an error, ends here first."""
+        before ``end_gather``. Only outside of graphs and atomic calls.
+
+        Ends an earlier gather first that was never ended, because the script caught an error.
+        """
         raise NotImplementedError
 
     def end_gather(self, begun: PendingGather, what: str) -> list[np.ndarray] | None:
-        """The arrays of all that ``begun`` names. None, on every member: one of them left, and some member
-        lacks an array, so nobody may use any."""
+        """The arrays of the members that ``begun`` names. None, on every member, if one of them left and some
+        member lacks an array: then none may use any."""
         raise NotImplementedError
 
     def gather_objects(self, own: _T, decoder: msgspec.msgpack.Decoder[_T], what: str) -> list[_T]:
@@ -145,12 +147,12 @@ class Collectives(ABC):
         found = []
         for rank, received in self._gather_each(padded, what):
             if received.shape != (words,):
-                raise self.unsound(rank, what, "not as many bytes as it said")
+                raise self.unsound(rank, what, "not as many bytes as announced")
             found.append(received.tobytes()[: lengths[rank]])
         return found
 
-    def from_chief(self, data: bytes, what: str = "the chief's bytes", most: int = MOST_BYTES) -> bytes:
-        """The chief's bytes, on every member. Raises ``TandemError`` if it has more than ``most``.
+    def bytes_from_chief(self, data: bytes, what: str = "the chief's bytes", most: int = MOST_BYTES) -> bytes:
+        """The chief's bytes, on every member. Raises ``TandemError`` if the chief has more than ``most``.
 
         Every member passes its own, since it becomes the chief if those before it leave meanwhile.
         """
@@ -166,11 +168,11 @@ class Collectives(ABC):
             if self.met[0] != giver:
                 continue
             if received.shape != own.shape:
-                raise self.unsound(giver, what, "not as many bytes as it said")
+                raise self.unsound(giver, what, "not as many bytes as announced")
             return received.tobytes()[: int(size[0])]
 
-    def chiefs(self, arrays: Sequence[np.ndarray], what: str) -> list[np.ndarray]:
-        """The chief's numbers, on every member; each passes its own, of equal shapes. After some meeting.
+    def arrays_from_chief(self, arrays: Sequence[np.ndarray], what: str) -> list[np.ndarray]:
+        """The chief's arrays, on every member; each passes its own, of equal shapes. Not the first meeting.
 
         One sum per array, of the chief's numbers and the others' zeros: exact, as x + 0 = x.
         """
@@ -186,7 +188,7 @@ class Collectives(ABC):
 
     @property
     def is_chief(self) -> bool:
-        """Whether this is the first member present, whose state all members take."""
+        """Whether this is the first member present, whose state the others adopt."""
         return self.rank == self.present[0]
 
     def unsound(self, rank: int, what: str, why: str) -> TandemError:
@@ -197,21 +199,21 @@ class Collectives(ABC):
     def named(self, rank: int) -> str:
         return self.names[rank] if rank < len(self.names) else f"member {rank}"
 
-    def gather_words(self, words: Sequence[int], what: str = "words") -> list[list[int]]:
-        """Every present member's list of 32-bit words, all equally long, in rank order; one small sum."""
-        return self._gather_row(words, np.int64, what)
+    def gather_ints(self, ints: Sequence[int], what: str = "words") -> list[list[int]]:
+        """Every present member's list of 32-bit integers, all equally long, in rank order; one small sum."""
+        return self._gather_row(ints, np.int64, what)
 
     def gather_numbers(self, numbers: Sequence[float], what: str = "numbers") -> list[list[float]]:
-        """Like ``gather_words``, for finite numbers; the same bits on each member."""
+        """Like ``gather_ints``, for finite numbers; the same bits on each member."""
         return self._gather_row(numbers, np.float64, what)
 
     def any(self, flags: Sequence[bool], what: str = "decisions") -> list[bool]:
-        """For each flag: whether it is set on any member."""
+        """For each flag, whether it is set on any member."""
         sums = self.sum(tf.constant([float(flag) for flag in flags]), what)
         return [bool(x > 0) for x in sums.numpy()]
 
     def _gather_each(self, own: np.ndarray, what: str) -> list[tuple[int, np.ndarray]]:
-        """The array of every present member with its rank, each as long as this one's."""
+        """Every present member's rank and array, each as long as ``own``."""
         parts = np.split(self.gather(tf.constant(own), what).numpy(), len(self.met))
         return list(zip(self.met, parts, strict=True))
 
@@ -223,12 +225,12 @@ class Collectives(ABC):
 
 
 class NoCollectives(Collectives):
-    """Stands in for the other members, inside a step only: what is traced with it reaches nobody."""
+    """Stands in for the exchange, only inside a step: a trace made with it reaches no other member."""
 
     def sum(self, value: Any, what: str = "", count: Any = None) -> Any:
         return tf.nest.map_structure(lambda tensor: tf.stop_gradient(tf.identity(tensor)), value)
 
-    def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
+    def sum_without_strategy(self, tensors: Sequence[Any], what: str) -> list[Any]:
         return list(self.sum(list(tensors)))
 
     def gather_all(self, values: Sequence[Any], what: str, count: Any = None) -> list[Any]:

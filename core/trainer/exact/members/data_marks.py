@@ -1,7 +1,7 @@
 """Checks that members keep reading the same data after a call's first batch, which `agreement` compares.
 
 Each step takes marks of its whole batch: sums with fixed random weights over a sample of every tensor. Marks
-accumulate and are exchanged in meetings that happen anyway. Another order of rows gives another sum, and so
+accumulate and are exchanged in meetings that happen anyway. Another order of rows changes the sum, and so
 does another value, unless it is one of very many in a large tensor. For the cost, see docs/exactness.md.
 """
 
@@ -22,9 +22,9 @@ GROUPS = (
     "whole numbers or texts of the targets",
 )
 _TOLERANCES = (1e-4, 1e-4, 1e-5, 1e-5)
-"""One for each group, relative to the sum of absolute values. Processors round differently, and a pixel
-rounded to another whole number must not end a run after hours; one wrong label among a hundred batches
-exceeds this."""
+"""For each group, relative to the sum of absolute values. Processors round differently, and a pixel rounded
+to another whole number must not end a run after hours; one wrong label among a hundred batches exceeds
+this."""
 
 
 class DataMarks:
@@ -71,8 +71,11 @@ class DataMarks:
 
 
 def unlike(marks: np.ndarray, *, drawn: bool) -> dict[int, list[str]]:
-    """The differences from the chief, by rank. `marks`: float64 [2 * groups, members]. `drawn`:
-    floating-point x is known to differ, as each member draws it."""
+    """The groups that differ from the chief's, by rank.
+
+    `marks`: float64 [2 * groups, members]. `drawn`: floating-point x is known to differ, as each member draws
+    its own.
+    """
     found: dict[int, list[str]] = {}
     for group, (name, tolerance) in enumerate(zip(GROUPS, _TOLERANCES, strict=True)):
         sums, sizes = marks[2 * group], marks[2 * group + 1]

@@ -1,18 +1,18 @@
 """Sums and gathers by the exchange, as TensorFlow operations.
 
 A tensor is handed over as soon as it is ready, which does not block; one operation then waits for all sums of
-its stage. Several must never block at once: TensorFlow has hardly more threads for operations than there are
-cores (``tls_cluster``), and two members that block in different orders wait forever. Python functions are
-stateful operations, which tf.function runs in trace order, within loops and conditions and across them: so
-all members go through the same stages, and agree on the count of those that have ended.
+its stage. Two operations must never block at once: TensorFlow has hardly more threads for operations than
+there are cores (``tls_cluster``), and two members that block in different orders wait forever. Python
+functions are stateful operations, which tf.function runs in trace order, within loops and conditions and
+across them: so all members go through the same stages, and agree on the count of those that have ended.
 
-In a step, a MirroredStrategy asks for the sums: ``CrossDeviceOps`` is TensorFlow's hook for how its replicas
+In a step, a MirroredStrategy requests the sums: ``CrossDeviceOps`` is TensorFlow's hook for how its replicas
 are added up.
 
 When a member leaves (``Exchange.regroup``), the remaining ones begin a new generation, and first report their
 progress: if one of them had already completed a stage, the others get that stage's results from it. Work
-begun since then (``undivided``) is undone and repeated without the departed member; it must not be applied in
-part. So the remaining members stay equal, whenever each of them learns of the departure.
+begun since then (``atomically``) is undone and repeated without the departed member; it must not be applied
+in part. So the remaining members stay equal, whenever each of them learns of the departure.
 
 Members whose scripts diverge find out at a meeting: each pack carries its purpose and its script's place.
 These texts must contain nothing that differs between members of a sound run.
@@ -42,14 +42,14 @@ _T = TypeVar("_T")
 MEETING = "tandem_meeting"
 """Part of the name of every operation here that runs Python."""
 _PENDING = 2**31
-"""The pack of a gather that later stages overlap: no stage has so many."""
+"""Pack number of a gather that later stages overlap: no stage has so many packs."""
 _NARROW: dict[Any, Wire] = {tf.bfloat16: "bf16", tf.float16: "fp16"}
 """Types that the exchange adds in float32 and narrows for the wire."""
 
 
 class ExchangeCollectives(Collectives):
-    """``failure``: why the exchange ended a meeting, since TensorFlow replaces the error with its own. After
-    one there are no more meetings: a script that catches the error must not continue alone."""
+    """``failure``: why the exchange ended a meeting, since TensorFlow replaces the error with its own. It
+    prevents all later meetings: a script that catches the error must not continue alone."""
 
     def __init__(self, exchange: Exchange, generation: int = 0) -> None:
         super().__init__(exchange.rank, exchange.members)
@@ -58,14 +58,15 @@ class ExchangeCollectives(Collectives):
         self._attempt = self._stage = 0
         self._first = 0
         """The stage at which repeated work starts."""
-        self._is_undivided = self._is_broken_off = False
+        self._is_atomic = self._is_broken_off = False
         self._resumed = -1
-        """The stage at which the members present went on together after one had left."""
+        """The stage at which the remaining members continued after one had left."""
         self._pending: PendingGather | None = None
-        self._brought: dict[int, Array] = {}
-        """This stage's packs."""
+        self._packs: dict[int, Array] = {}
+        """This member's packs of the current stage."""
         self._last: list[list[Array]] = []
-        """The last stage's results: a sum's array, a gather's by rank. Kept while another may lack it."""
+        """The last stage's results: a sum's array, a gather's by rank. Kept while another member may lack
+        them."""
         self._what = "numbers"
         self._count: Any = None
         self.strategy = tf.distribute.MirroredStrategy(["CPU:0"], cross_device_ops=_Sums(self))
@@ -73,13 +74,13 @@ class ExchangeCollectives(Collectives):
 
     def sum(self, value: Any, what: str = "numbers", count: Any = None) -> Any:
         tensors = [tf.stop_gradient(tf.convert_to_tensor(each)) for each in tf.nest.flatten(value)]
-        # Outside a graph a strategy starts threads for each sum, and it adds up integers itself.
+        # Outside a graph a strategy would start threads for each sum, and it adds up integers itself.
         direct = tf.executing_eagerly() or any(tensor.dtype.is_integer for tensor in tensors)
         self._what, self._count = what, count
         sums = self._meet(lambda: self.sum_all(tensors)) if direct else self._sum(tensors)
         return tf.nest.pack_sequence_as(value, sums)
 
-    def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
+    def sum_without_strategy(self, tensors: Sequence[Any], what: str) -> list[Any]:
         self._what, self._count = what, None
         return self._meet(lambda: self.sum_all(tensors))
 
@@ -113,7 +114,7 @@ class ExchangeCollectives(Collectives):
         """Sums by the strategy, within a step."""
 
         def in_replica(own: Any) -> Any:
-            # The identity puts the tensor on this replica's device; without one the all-reduce has no place.
+            # The identity puts the tensor on this replica's device, which the all-reduce needs.
             own = tf.nest.map_structure(tf.identity, own)
             return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, own)
 
@@ -121,7 +122,7 @@ class ExchangeCollectives(Collectives):
 
     def _gather_each(self, own: np.ndarray, what: str) -> list[tuple[int, np.ndarray]]:
         def gather() -> list[Array]:
-            self._bring(0, own, "gather", "f32", what)
+            self._send(0, own, "gather", "f32", what)
             [found] = self._end_stage("gather")
             return found
 
@@ -133,7 +134,7 @@ class ExchangeCollectives(Collectives):
             self.end_gather(self._pending, "to end what an error broke off")
         if self.failure is not None:
             raise self.failure
-        # Those that were ahead when a member left have begun this one before, in a generation that is over.
+        # Members that were ahead when one left began this gather before, in a generation that is over.
         key = None if self._stage == self._resumed else self._key(_PENDING)
         if key is not None:
             self._exchange.hand_over(key, own, kind="gather", label=self._label(what))
@@ -152,14 +153,14 @@ class ExchangeCollectives(Collectives):
             if failure.code != OLD:
                 self.failure = failure
                 raise
-        # Some may have had all arrays before they learned that a member left, and others not.
-        everywhere = self.gather_words([found is not None], what)
+        # Only some members may have had all arrays before they learned that one left.
+        everywhere = self.gather_ints([found is not None], what)
         return found if all(has for [has] in everywhere) else None
 
-    def undivided(self, run: Callable[[], _T]) -> _T:
-        assert not self._is_undivided, "within another one"
-        self._is_undivided = True
-        self._first, self._brought = self._stage, {}
+    def atomically(self, run: Callable[[], _T]) -> _T:
+        assert not self._is_atomic, "within another atomic call"
+        self._is_atomic = True
+        self._first, self._packs = self._stage, {}
         try:
             return run()
         except Exception as error:
@@ -169,25 +170,25 @@ class ExchangeCollectives(Collectives):
             self._is_broken_off, self._stage = False, self._first
             raise LeftMidway from error
         finally:
-            self._is_undivided = False
+            self._is_atomic = False
 
     def _meet(self, meet: Callable[[], _T]) -> _T:
-        """Meets outside a graph and outside an undivided call: the stage is repeated if a member leaves."""
-        if self._is_undivided or not tf.executing_eagerly():
+        """Meets. Repeats the stage if a member leaves, unless in a graph or an atomic call."""
+        if self._is_atomic or not tf.executing_eagerly():
             return meet()
         while True:
             try:
-                return self.undivided(meet)
+                return self.atomically(meet)
             except LeftMidway:
-                pass  # nothing of it had an effect
+                pass  # A lone stage has nothing to undo.
 
-    def stand_together(self, what: str, limit_s: float) -> None:
+    def barrier(self, what: str, limit_s: float) -> None:
         """Waits until all members are here. Raises ``ExchangeFailed``; ``TimeoutError`` after ``limit_s``."""
         if self.failure is not None:
             raise self.failure
 
         def status() -> None:
-            self._bring(0, np.zeros(1, np.int8), "sum", "f32", what)
+            self._send(0, np.zeros(1, np.int8), "sum", "f32", what)
             self._end_stage("sum", limit_s)
 
         self._meet(status)
@@ -203,36 +204,35 @@ class ExchangeCollectives(Collectives):
         *,
         waits: bool = False,
     ) -> Any:
-        """``waits``: the only pack of its stage, whose sum it returns."""
+        """Adds an operation that sends a pack. ``waits``: it is the stage's only pack; returns its sum."""
         wire, wide = _NARROW.get(tensor.dtype, "f32"), _wide(tensor)
 
         def hand_over(array: Any, *counts: Any) -> Array | None:
             label = what.format(*counts) if counts else what
-            self._bring(pack, np.asarray(array), kind, wire, label + of)
+            self._send(pack, np.asarray(array), kind, wire, label + of)
             return self._end_stage(kind)[0][0] if waits else None
 
         given = [tf.cast(tensor, wide), *([] if count is None else [count])]
         return tf.numpy_function(hand_over, given, wide if waits else [], name=MEETING)
 
-    def _bring(self, pack: int, array: Any, kind: Kind, wire: Wire, what: str) -> Key:
+    def _send(self, pack: int, array: Any, kind: Kind, wire: Wire, what: str) -> None:
         if self.failure is not None:
             raise self.failure
         if self._is_broken_off:
             raise _begun_anew()
-        if pack in self._brought:
-            self._next_stage()  # an error ended the stage before its wait, and the script caught it
-        if not self._is_undivided and not self._brought:
+        if pack in self._packs:
+            self._next_stage()  # An error ended the stage before its wait, and the script caught it.
+        if not self._is_atomic and not self._packs:
             self._first = self._stage
-        self._brought[pack] = array
+        self._packs[pack] = array
         self._exchange.hand_over(self._key(pack), array, kind=kind, wire=wire, label=self._label(what))
-        return self._key(pack)
 
     def _label(self, what: str) -> str:
         return (f"{what} in {place}" if (place := self.place()) else what)[:MAX_LABEL]
 
     def _wait(self, dtypes: Sequence[Any], kind: Kind, *, alike: bool = False) -> list[Any]:
         def wait() -> list[Array]:
-            own = self._brought
+            own = self._packs
             found = self._end_stage(kind)
             for pack, each in enumerate(found if alike else []):
                 for rank, array in zip(self.met, each, strict=True):
@@ -241,7 +241,7 @@ class ExchangeCollectives(Collectives):
             return [np.concatenate(each) if kind == "gather" else each[0] for each in found]
 
         results = tf.numpy_function(wait, [], dtypes, name=MEETING)
-        return results if isinstance(results, list) else [results]  # of one, outside of a graph
+        return results if isinstance(results, list) else [results]  # A single one outside of a graph.
 
     def _end_stage(self, kind: Kind, limit_s: float | None = None) -> list[list[Array]]:
         """The results, one list for each pack: a sum's array, or a gather's by rank. Raises
@@ -249,24 +249,26 @@ class ExchangeCollectives(Collectives):
         if self._is_broken_off:
             raise _begun_anew()
         try:
-            keys = [self._key(pack) for pack in range(len(self._brought))]
+            keys = [self._key(pack) for pack in range(len(self._packs))]
             found = self._exchange.wait(keys, limit_s)
             found, self.met = [each if kind == "gather" else [each] for each in found], self.present
         except ExchangeFailed as failure:
             if failure.code != OLD:
                 self.failure = failure
                 raise
-            found, self.met = self._of_those_ahead(kind)
+            found, self.met = self._recover(kind)
         self._last = found if self.members > 2 else []
         self._next_stage()
         return found
 
     # --- after a member left
 
-    def _of_those_ahead(self, kind: Kind) -> tuple[list[list[Array]], tuple[int, ...]]:
-        """A member has left: the remaining ones report their progress. Returns what this stage gave, and from
-        whom, if another member had already completed it. Raises ``ExchangeFailed`` if the work under way must
-        begin anew."""
+    def _recover(self, kind: Kind) -> tuple[list[list[Array]], tuple[int, ...]]:
+        """After a member has left, the remaining ones report their progress.
+
+        Returns this stage's results and the members that took part, if another member had completed it.
+        Raises ``ExchangeFailed`` if the work under way must begin anew.
+        """
         while True:
             self._generation, self.present = self._exchange.membership
             try:
@@ -295,7 +297,7 @@ class ExchangeCollectives(Collectives):
                 name = self.names[self.present[giver]]
                 self.failure = ExchangeFailed(problems.incomprehensible(name, f"a result: {error}"))
                 raise self.failure from None
-        if not self._is_undivided:
+        if not self._is_atomic:
             gone = [name for rank, name in enumerate(self.names) if rank not in self.present]
             self.failure = ExchangeFailed(problems.not_without(gone, self.place()))
             raise self.failure
@@ -303,15 +305,15 @@ class ExchangeCollectives(Collectives):
         raise _begun_anew()
 
     def _gather_arrays(self, number: int, own: Array) -> list[Array]:
-        """The present members' arrays, in rank order, in a generation that begins."""
+        """The present members' arrays, in rank order, at the beginning of a generation."""
         key = Key(self._generation, 0, number, 0)
         return self._exchange.gather(key, own, label="to go on without who left")
 
     def _unpacked(self, kind: Kind, whose: Array, lengths: Array, data: Array) -> list[list[Array]]:
-        """A stage's results. Raises ``ValueError``, ``IndexError`` for what no stage can have given."""
+        """A stage's results. Raises ``ValueError`` or ``IndexError`` if no stage can have had them."""
         left, found = np.split(data, np.cumsum(lengths)[:-1]), []
-        for pack in range(len(self._brought)):
-            own = self._brought[pack]
+        for pack in range(len(self._packs)):
+            own = self._packs[pack]
             shape = (-1, *own.shape[1:]) if kind == "gather" else own.shape
             parts = [left.pop(0) for _ in range(len(whose) if kind == "gather" else 1)]
             found.append([part.view(own.dtype).reshape(shape) for part in parts])
@@ -319,7 +321,7 @@ class ExchangeCollectives(Collectives):
 
     def _next_stage(self) -> None:
         self._stage += 1
-        self._brought = {}
+        self._packs = {}
 
     def _key(self, pack: int) -> Key:
         return Key(self._generation, self._attempt, self._stage, pack)

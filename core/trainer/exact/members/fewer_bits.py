@@ -1,10 +1,10 @@
 """Gradients in fewer bits on the wire (``Cluster.wire``).
 
-All members still end with the same bits, since each gets the same sum, though not that of one process.
-bfloat16 keeps float32's range and 8 bits of precision; float16 has 11 bits, and larger numbers are clamped to
+All members still have the same bits, since each gets the same sum, though one process would get another.
+bfloat16 has float32's range and 8 bits of precision; float16 has 11 bits, and larger numbers are clamped to
 its range. Infinities and NaNs pass, so that loss scaling still finds them.
 
-int8 has 7 bits and a sign, and each 64 numbers share a power of two. What rounding loses, a member adds to
+int8 has 7 bits and a sign, and every 64 numbers share a power of two. A member adds what rounding loses to
 its next gradients (error feedback: Seide et al. 2014, "1-bit stochastic gradient descent").
 """
 
@@ -19,7 +19,7 @@ LARGE_ELEMENTS = 1_000_000
 
 
 def wire_type(wire: str, elements: int) -> Any:
-    """The wire type of dense float32 gradients with so many elements in total; None: unchanged."""
+    """The wire type of dense float32 gradients with ``elements`` in total; None: unchanged."""
     match wire:
         case "bf16":
             return tf.bfloat16
@@ -33,13 +33,12 @@ def wire_type(wire: str, elements: int) -> Any:
 
 
 def rounding_of(kind: Any) -> float:
-    """Relative error of a number of this type. None: float32; that of wider types, which is less, counts
-    likewise."""
+    """Relative rounding error of a number of this type. None, and any wider type: that of float32."""
     return {tf.bfloat16: 2.0**-9, tf.float16: 2.0**-12}.get(kind, 2.0**-24)
 
 
 def as_sent(tensor: Any, kind: Any, members: int) -> Any:
-    """``tensor`` in wire format. Anything but float32 stays as it is, and what `encoded` is for."""
+    """``tensor`` in wire format. Tensors for `encoded`, and all that are not float32, stay unchanged."""
     if kind in (None, tf.int8) or tensor.dtype != tf.float32:
         return tensor
     if kind == tf.float16:
@@ -58,13 +57,16 @@ _MANTISSA_BITS, _NOT_FINITE = 23, 255
 
 
 def is_coded(tensor: Any, kind: Any) -> bool:
-    """Whether ``tensor``, flat, travels by ``encoded``."""
+    """Whether ``tensor``, flat, is sent ``encoded``."""
     return kind == tf.int8 and tensor.dtype == tf.float32 and tensor.shape.is_fully_defined()
 
 
 def encoded(tensor: Any) -> Any:
-    """float32 [n] as uint8: 64 numbers a block, then each block's exponent, by which all members get the same
-    bits. A block with an infinity or a NaN becomes NaN."""
+    """float32 [n] as uint8: blocks of 64 numbers, then each block's exponent. All members decode the same
+    bits.
+
+    A block with an infinity or a NaN becomes NaN.
+    """
     count = tensor.shape.num_elements()
     blocks = tf.reshape(tf.pad(tensor, [[0, -count % BLOCK]]), [-1, BLOCK])
     bits = tf.bitcast(tf.reduce_max(tf.abs(blocks), axis=1) / _LARGEST, tf.int32)
@@ -78,7 +80,7 @@ def encoded(tensor: Any) -> Any:
 
 
 def decoded(coded: Any, count: int) -> Any:
-    """``encoded``'s float32 [count]."""
+    """float32 [count] from what ``encoded`` returned."""
     length = -(-count // BLOCK) * BLOCK
     numbers = tf.cast(tf.bitcast(coded[:length], tf.int8), tf.float32)
     exponents = tf.cast(coded[length:], tf.int32)
@@ -91,25 +93,28 @@ def _scales(exponents: Any) -> Any:
 
 
 class Residuals:
-    """What rounding lost in one model's steps so far, by the order in which a step sends its packs.
+    """What rounding has lost in one model's steps, by pack, in the order in which a step sends them.
 
-    Starts at zero, also when a training is resumed. Traced steps write it, so it is undone with them.
+    Zero at first, also when a training is resumed. Traced steps write it, so it is undone with them.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[int, int], Any] = {}
+        self._variables: dict[tuple[int, int], Any] = {}
 
     @property
     def variables(self) -> list[Any]:
-        return list(self._kept.values())
+        return list(self._variables.values())
 
-    def code(self, tensor: Any, place: int) -> tuple[Any, Any]:
-        """``tensor`` as bytes, with what is left of the step before, and the numbers that others will get."""
+    def code(self, tensor: Any, pack: int) -> tuple[Any, Any]:
+        """Codes ``tensor``, flat, plus what the last step's rounding lost.
+
+        Returns the code (uint8) and the float32 numbers that the other members will decode.
+        """
         count = tensor.shape.num_elements()
         with tf.init_scope():
-            if (place, count) not in self._kept:
-                self._kept[place, count] = tf.Variable(tf.zeros([count]), trainable=False)
-        residual = self._kept[place, count]
+            if (pack, count) not in self._variables:
+                self._variables[pack, count] = tf.Variable(tf.zeros([count]), trainable=False)
+        residual = self._variables[pack, count]
         wanted = tensor + residual
         coded = encoded(wanted)
         sent = decoded(coded, count)

@@ -1,7 +1,6 @@
-"""How many rows of a step fit in this laptop's own memory, estimated from a few rows.
+"""Estimates how many rows of a step fit in this laptop's own memory, from a few rows.
 
-A GPU reports itself when it is full (ResourceExhaustedError). A laptop without one would swap, then be
-killed.
+A full GPU raises ResourceExhaustedError. Without one the laptop would swap, and then kill the trainer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Short marks of a step's gradients, for comparing two ways of computing the step.
 
-Each gradient lies in rows of a table, which is multiplied by fixed waves along both axes, in float64: another
-gradient gives other numbers, by about as much as the two differ. Only audited steps take them.
+Each gradient fills rows of a table, which is multiplied by fixed waves along both axes, in float64: the marks
+of two gradients differ by about as much as the gradients do. Only audited steps take marks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import attributes
 
 MOST = 512
-"""Gradients with marks of their own; any further ones share them, as marks may be added."""
+"""Most gradients with marks of their own; any further ones share them, as marks may be added."""
 WAYS = 4
 MARKS = 1 + WAYS
 """Numbers for each gradient: its squared norm, and its marks."""
@@ -44,11 +44,11 @@ class Sketches:
         self._taken = 0
 
     def begin_trace(self) -> None:
-        """Another step is being traced: restart the count of its gradients."""
+        """Call before another step is traced: restarts the count of its gradients."""
         self._taken = 0
 
     def begin(self) -> None:
-        """The next step is to leave its marks."""
+        """Makes the next step take marks."""
         self._wanted.assign(True)
         self.sums.assign(tf.zeros_like(self.sums))
 
@@ -58,9 +58,9 @@ class Sketches:
         return np.asarray(self.sums.numpy())
 
     def take(self, gradients: Sequence[Any]) -> dict[int, int]:
-        """Takes marks of all rows' gradients, as an optimizer or the script gets them; the same on all.
+        """Takes marks of the gradients of all rows, which an optimizer or the script gets on every member.
 
-        Returns how many numbers each has, by its place among the marks, where that is known.
+        Returns each gradient's number of elements, if known, by its place among the marks.
         """
         present = [_sized(gradient) for gradient in gradients if gradient is not None]
         if not present or not self._are_taken:
@@ -72,7 +72,7 @@ class Sketches:
                 self.sums.assign_add(tf.scatter_nd(places, _marks(*present), self.sums.shape))
             return {}
 
-        # Not inlined: each operation of a branch not taken would cost a step as much as an empty one.
+        # Not inlined: each operation of a branch that is not taken would cost as much as an empty operation.
         every = tf.function(_marks, autograph=False, experimental_attributes={attributes.NO_INLINE: True})
         marked = every.get_concrete_function(*present)
 
@@ -92,12 +92,12 @@ class Sketches:
 
 
 def marks_of(gradients: Sequence[Any]) -> np.ndarray:
-    """float64 [gradients, MARKS]: of gradients outside of a graph."""
+    """The marks of gradients outside of a graph: float64 [gradients, MARKS]."""
     return np.asarray(_marks(*map(_sized, gradients)).numpy())
 
 
 def wrong_sums(sent: np.ndarray, received: np.ndarray, rounding: float) -> bool:
-    """Whether members received other sums than of what they sent.
+    """Whether members received sums that differ from the sums of what they sent.
 
     ``sent``, ``received``: marks of each pack, float64 [members, MOST, 1 + WAYS]. ``rounding``: the relative
     error of one addition. Packs with NaN or infinity are not compared; such marks must be `NONE`.
@@ -143,7 +143,7 @@ def _of_tensors(gradients: Sequence[Any]) -> Any:
 
 
 def _of_slices(gradient: Any) -> Any:
-    """Slices count by their index, in whatever order they come."""
+    """The marks depend on the slices' indices, not on their order."""
     along = tf.cast(gradient.indices[:, tf.newaxis] + 1, tf.float64) * np.array([_TURNS])
     columns = gradient.values.shape[1:].num_elements()
     return tf.reduce_sum(_of_rows(tf.reshape(gradient.values, [-1, columns]), tf.sin(along)), axis=0)

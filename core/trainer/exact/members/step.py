@@ -28,9 +28,9 @@ class Step:
 
     collectives: Collectives
     weight: Any
-    """float32: own rows / all rows. 0 on a member that has no row in this batch."""
+    """float32: own rows / all rows. 0 on a member without a row in this batch."""
     present: Any
-    """bool: this member has a row."""
+    """bool: whether this member has a row."""
     rows: Any
     """int64: rows of the global batch."""
     meter: StepMeter
@@ -38,7 +38,7 @@ class Step:
     """How dense float32 gradients travel: see gradients.py."""
     residuals: Residuals = field(default_factory=Residuals)
     coded: int = 0
-    """Packs that it has sent in 8 bits so far."""
+    """Packs sent in 8 bits so far."""
     sums_alone: bool = False
     """Audits cover only the members' sums."""
     applying: bool = False
@@ -63,9 +63,9 @@ class Step:
         return tf.math.divide_no_nan(value, tf.cast(self.weight, value.dtype))
 
     @property
-    def alone(self) -> bool:
-        """Members meet between steps, not in them: sums over all rows are estimated from the own ones."""
-        return self.collectives.alone
+    def meets_between_steps(self) -> bool:
+        """Members meet between steps, not in them: sums over all rows are estimated from the own rows."""
+        return self.collectives.meets_between_steps
 
     def estimate(self, value: Any) -> Any:
         """A sum over the own rows as an estimate of the sum over all, with its gradient."""
@@ -73,7 +73,7 @@ class Step:
 
     def total(self, value: Any) -> Any:
         """The sum over the members that have rows; no gradient."""
-        if self.alone:
+        if self.meets_between_steps:
             return tf.stop_gradient(self.estimate(value))
         return self.sum(tf.where(self.present, value, tf.zeros_like(value)))
 
@@ -89,21 +89,21 @@ class Step:
         If members meet between steps, only the own value.
         """
         own = tf.where(self.present, value, tf.zeros_like(value))[tf.newaxis]
-        if self.alone:
+        if self.meets_between_steps:
             return own
         what = "values within a step"
         values = self.meter.exchange([own], lambda: self.collectives.gather_all([own], what))[0]
         self.record.mark_same([values])
         return values
 
-    def met(self, reduced: Iterable[Any]) -> None:
-        """Marks these as gradients of all rows from here on."""
+    def mark_reduced(self, reduced: Iterable[Any]) -> None:
+        """Marks these tensors as gradients of all rows."""
         found = [grad for grad in reduced if grad is not None]
         self.reduced += found
         self.record.mark_same(found)
 
-    def summed(self, number: int) -> bool:
-        """Whether a recorded number is a sum over the own rows."""
+    def is_sum(self, number: int) -> bool:
+        """Whether a recorded number, by its place, is a sum over the own rows."""
         return number in self.sums
 
 

@@ -1,9 +1,8 @@
-"""Measures inside a step what cannot be seen from outside: the wait for others, bytes sent, gradient norm,
-and marks of its data.
+"""Measures inside a step what cannot be seen from outside: the wait for others, bytes sent, the gradients'
+norm, and marks of the data.
 
-All are kept in variables local to this process; the wait is read in meetings, the others when a step is
-reported. Measured on 2 cores: a few microseconds per step, and one pass over the gradients every
-`NORM_EVERY_S`.
+All are in variables local to this process; the wait is read in meetings, the others when a step is reported.
+Measured on 2 cores: a few microseconds per step, and one pass over the gradients every `NORM_EVERY_S`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class StepMeter:
             self._norm = tf.Variable(math.nan, trainable=False, dtype=tf.float32)
             self._norm_at_s = tf.Variable(0.0, trainable=False, dtype=tf.float64)
             self.repeats = tf.Variable(False, trainable=False)
-        """`repeats`: the step is computed a second time, for an audit, and prints nothing."""
+        """`repeats`: the step is computed a second time, for an audit, so it prints nothing."""
         self._counted_at_step = 0
         self.data = DataMarks()
         self.sketches = Sketches(are_taken=is_audited)
@@ -54,13 +53,13 @@ class StepMeter:
         ]
 
     def begin_trace(self) -> None:
-        """Another step is being traced."""
+        """Call before another step is traced."""
         self.sketches.begin_trace()
         self.sent.begin_trace()
         self.received.begin_trace()
 
     def exchange(self, own: Sequence[Any], exchange: Callable[[], list[Any]]) -> list[Any]:
-        """Returns what `exchange` returns; counts the time from `own` being ready until all of that is."""
+        """Returns what `exchange` returns; counts the time from `own` being ready until the result is."""
         with tf.device("CPU:0"), tf.control_dependencies(arrived(_tensors(own))):
             began_s = tf.timestamp()
         summed = exchange()
@@ -92,7 +91,7 @@ class StepMeter:
         tf.cond(due, take, lambda: tf.constant(0))
 
     def begin_after(self, step: int) -> None:
-        """Steps up to `step` were another process's."""
+        """Call if steps up to `step` were another process's."""
         self._counted_at_step = step
 
     def waited_s(self) -> Any:
@@ -101,9 +100,9 @@ class StepMeter:
             return self._waited_s.read_value()
 
     def times(self, waited_before_s: Any, after: list[Any], done: Any, began_s: Any) -> tuple[Any, ...]:
-        """Seconds of own work and of waiting, for each of `done` steps since a call began; 0 if not timed.
+        """Mean seconds of own work and of waiting per step, for `done` steps of a call; 0 if it is not timed.
 
-        ``after``: what the steps leave. ``began_s``: a scalar, 0 if the call is not to be timed.
+        ``after``: the steps' results. ``began_s``: when the call began, a scalar; 0 if it is not timed.
         """
         with tf.device("CPU:0"):
             waited_s = self.waited_s()
@@ -132,7 +131,7 @@ class StepMeter:
 
 
 def arrived(tensors: Sequence[Any]) -> list[Any]:
-    """Dependencies that ensure `tensors` are computed: on a GPU an op has ended when it is queued."""
+    """Dependencies that ensure `tensors` are computed: on a GPU an op ends once its kernel is queued."""
     if not tensors or not tf.config.list_logical_devices("GPU"):
         return list(tensors)
     with tf.control_dependencies(tensors):

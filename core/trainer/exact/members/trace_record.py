@@ -1,6 +1,6 @@
-"""Records of a step made while tracing it: where its losses are, and which tensors depend on own rows.
+"""What is recorded while a step is traced: where its losses are, and which tensors depend on own rows.
 
-They are read once the trace exists, before it runs (``steps/own_writes.py``, ``steps/probe.py``). A step that
+It is read once the trace exists, before it runs (``steps/own_writes.py``, ``steps/probe.py``). A step that
 runs eagerly records nothing.
 """
 
@@ -40,13 +40,12 @@ class TraceRecord:
     own: set[Key] = field(default_factory=set)
     """Tensors that differ between members; so does everything computed from them."""
     same: set[Key] = field(default_factory=set)
-    """Tensors that are the same on all members, though computed from own rows: these were reduced."""
+    """Tensors that are the same on all members, though computed from own rows, since they were reduced."""
     scalars: list[Scalar] = field(default_factory=list)
     moments: list[Any] = field(default_factory=list)
     """Means and variances of batches, as ``BatchNormalization`` takes them."""
-
     gradients: list[Any] = field(default_factory=list)
-    """Gradients of a member's own rows, as they are sent to be summed."""
+    """Gradients of this member's rows, as they are sent to be summed."""
     sizes: dict[int, int] = field(default_factory=dict)
     """The number of elements of each gradient, by its place among the marks that audits compare."""
     sent_bits: int = 0
@@ -56,7 +55,7 @@ class TraceRecord:
     not_compiled: set[str] = field(default_factory=set)
     """Functions with jit_compile=True, which is ignored in the step."""
     by_length: Any = None
-    """The first tensor queried whose size is the length of the longest own row."""
+    """The first tensor found by ``may_differ`` whose size is the length of the longest own row."""
     loss_row_bytes: list[int | None] = field(default_factory=list)
     """Bytes of each compiled loss's input for one row; None if that has no fixed size."""
 
@@ -67,7 +66,7 @@ class TraceRecord:
         self.same.update(key(tensor) for tensor in _traced(tensors))
 
     def may_differ(self, tensor: Any) -> bool:
-        """Whether a traced tensor may differ on other members. Records one sized by the longest own row."""
+        """Whether a traced tensor may differ on other members. Sets ``by_length``."""
         seen, left = set(), [tensor]
         while left:
             each = left.pop()
@@ -82,7 +81,7 @@ class TraceRecord:
                 self.by_length = tensor if self.by_length is None else self.by_length
         return False
 
-    def scalar(self, site: Site, tensor: Any, name: str = "") -> int:
+    def add_scalar(self, site: Site, tensor: Any, name: str = "") -> int:
         """Records one number; returns its place among all of them, the same in every trace of the step."""
         self.scalars.append(Scalar(site, tensor, name))
         return len(self.scalars) - 1
@@ -102,7 +101,7 @@ def line_of(op: Any) -> str:
 
 
 def _is_size_of_a_row(op: Any) -> bool:
-    """Whether it reads a size of a tensor other than its first axis's."""
+    """Whether the operation reads the size of an axis of a tensor, except the first axis."""
     if op.type != "StridedSlice" or op.inputs[0].op.type != "Shape":
         return False
     rank, begin = op.inputs[0].op.inputs[0].shape.rank, tf.get_static_value(op.inputs[1])
@@ -110,7 +109,7 @@ def _is_size_of_a_row(op: Any) -> bool:
 
 
 def _is_padded(tensor: Any) -> bool:
-    """Whether ragged rows were padded to the longest own one on the way to it."""
+    """Whether the tensor is computed from ragged rows that were padded to the longest own row."""
     seen, left = set(), [tensor.op]
     while left:
         op = left.pop()
@@ -123,7 +122,7 @@ def _is_padded(tensor: Any) -> bool:
 
 
 def pads(op: Any) -> bool:
-    """Whether it pads ragged rows to the longest, with no length given by the script."""
+    """Whether the operation pads ragged rows to the longest one, with no length given by the script."""
     return (
         op.type == "RaggedTensorToTensor"
         and (op.outputs[0].shape.rank or 0) > 1

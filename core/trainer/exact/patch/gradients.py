@@ -30,7 +30,7 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
     step.applying = True
     try:
         own = list(grads)
-        if step.alone:
+        if step.meets_between_steps:
             own = [_counted(step, grad) for grad in own]
             step.meter.record_norm(own, loss_scale(optimizer))
             return original(optimizer, own, trainable_variables)

@@ -57,7 +57,7 @@ def reduce_values(
     if tuple(loss.shape) != ():
         return loss
     # Recorded separately: beside a larger loss, it could not be seen.
-    return step.per_weight(loss) if step.summed(step.record.scalar("loss", loss)) else loss
+    return step.per_weight(loss) if step.is_sum(step.record.add_scalar("loss", loss)) else loss
 
 
 def _estimate(
@@ -98,7 +98,7 @@ def add_loss(original: Callable[..., Any], model: Any, loss: Any) -> Any:
     if step is None:
         return total
     by_row = len(loss.shape) > 0 and loss.shape[0] is None
-    return step.per_weight(total) if by_row or step.summed(step.record.scalar("loss", total)) else total
+    return step.per_weight(total) if by_row or step.is_sum(step.record.add_scalar("loss", total)) else total
 
 
 # --- metrics
@@ -110,12 +110,12 @@ def update_mean(original: Callable[..., Any], metric: Any, values: Any, sample_w
     if around is not None and len(getattr(values, "shape", ())) == 0:
         sample_weight = around.weight if sample_weight is None else sample_weight * around.weight
     elif step is not None and len(getattr(values, "shape", ())) == 0:
-        if step.summed(step.record.scalar("metric", values, metric.name)):
+        if step.is_sum(step.record.add_scalar("metric", values, metric.name)):
             values = step.per_weight(values)
         if sample_weight is None:
             sample_weight = step.weight
     elif step is not None and step.own_step:  # as an estimate of the sum over all rows
-        step.record.scalar("metric", step.per_weight(tf.reduce_sum(values)), metric.name)
+        step.record.add_scalar("metric", step.per_weight(tf.reduce_sum(values)), metric.name)
     return original(metric, values, sample_weight)
 
 
@@ -223,7 +223,7 @@ def _total(step: Step, value: Any) -> Any:
     The loss is the weighted mean of the members' losses, and a member's gradients are weighted at the
     optimizer. So the gradient is the sum of all members' weighted gradients, divided by the own weight.
     """
-    if step.alone:
+    if step.meets_between_steps:
         return step.estimate(value)
 
     def total(own: Any) -> tuple[Any, Callable[[Any], Any]]:

@@ -63,7 +63,7 @@ def load(engine: Engine, original: Callable[..., Any], target: Any, path: Any, *
         raise _refused(own, f"it is larger than {LIMIT_BYTES / 1e9:.0f} GB")
     what = "a file to load"
     given = own.read_bytes() if engine.rank == giver else b""
-    data = engine.collectives.from_chief(given, what, chief.size)
+    data = engine.collectives.bytes_from_chief(given, what, chief.size)
     if engine.collectives.met[0] != giver:  # it has left meanwhile
         return load(engine, original, target, path, *args, **kw)
     if engine.rank == giver or not _lacks(mark, chief):

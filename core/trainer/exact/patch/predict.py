@@ -58,7 +58,7 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
         while not whole:
             try:
                 give = functools.partial(exchange, engine.collectives, engine.share_numbers, own, rows)
-                own = engine.collectives.undivided(give)
+                own = engine.collectives.atomically(give)
                 break
             except LeftMidway:
                 engine.mind_members()

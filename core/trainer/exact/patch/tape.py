@@ -30,15 +30,15 @@ def gradient(
     if not places:
         return found
     targets = [leaf for leaf in tf.nest.flatten(target) if getattr(leaf, "shape", None) is not None]
-    numbers = [step.record.scalar("gradient", leaf) for leaf in targets if _is_one(leaf)]
+    numbers = [step.record.add_scalar("gradient", leaf) for leaf in targets if _is_one(leaf)]
     for leaf in targets:
         if not _is_one(leaf):  # the tape adds them up, which is known of a step of the script's own
             total = tf.reduce_sum(leaf)
-            step.record.scalar("gradient", step.per_weight(total) if step.at_tape else total)
+            step.record.add_scalar("gradient", step.per_weight(total) if step.at_tape else total)
     if not step.at_tape:
         return found
     own = [grads[place] for place in places]
-    if not numbers or all(step.summed(number) for number in numbers):
+    if not numbers or all(step.is_sum(number) for number in numbers):
         own = [_scaled(step, grad) for grad in own]
     totals = _of_all(step, own)
     step.record.sizes |= step.meter.sketches.take(totals)
@@ -85,7 +85,7 @@ def _of_all(step: Step, own: list[Any]) -> list[Any]:
             return summed(*tensors), back
 
         totals = list(tf.custom_gradient(second)(*own))
-    step.met(totals)
+    step.mark_reduced(totals)
     return totals
 
 

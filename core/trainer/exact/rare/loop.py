@@ -17,7 +17,7 @@ from core.vocabulary.options import meet_every
 
 
 class _Alone(NoCollectives):
-    alone = True
+    meets_between_steps = True
 
 
 class RareLoop(Loop):

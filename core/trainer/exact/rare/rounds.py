@@ -102,7 +102,7 @@ class Rounds:
         collectives, size = self._engine.collectives, _size(self._trainable)
         took_s, sent = [], self._sent
         for _ in range(_TRIALS):
-            collectives.gather_words([0], "to rehearse a meeting")  # members begin it together
+            collectives.gather_ints([0], "to rehearse a meeting")  # members begin it together
             began_s = time.perf_counter()
             data = codec.encode(np.zeros(size, np.float32))
             encoded_s = time.perf_counter()

@@ -281,7 +281,7 @@ class Engine:
         """Call after the callbacks' on_train_begin: the chief's restored first epoch counts."""
         epoch = private.initial_epoch(model)
         first = [-1 if epoch is None else epoch]
-        chief = self.collectives.gather_words(first, "to begin")[0][0]
+        chief = self.collectives.gather_ints(first, "to begin")[0][0]
         private.set_initial_epoch(model, None if chief < 0 else chief)
         fit = self.fit
         resumed = fit.progress is not None and fit.progress.resumed is not None
@@ -361,7 +361,7 @@ class Engine:
         self.meter.begin_after(step)
 
     def from_chief(self, data: bytes, read: Callable[[bytes], _T]) -> _T:
-        received = self.collectives.from_chief(data)
+        received = self.collectives.bytes_from_chief(data)
         try:
             return read(received)
         except TandemError as error:

@@ -238,7 +238,7 @@ class Loop:
             given = (iter(undo), *source[1:]) if isinstance(undo, EagerUndo) and name == "eagerly" else source
             run = functools.partial(self._calls.met, traced, name, call, self._audits.under_way, *given)
             try:
-                result, audits = self.engine.collectives.undivided(run)
+                result, audits = self.engine.collectives.atomically(run)
             except LeftMidway:
                 batches = self.engine.taken_back(undo)
             else:
@@ -287,12 +287,12 @@ class Loop:
             self._traced[key] = self._eager(key) if self.model.run_eagerly else self._trace(spec)
         if batch is not None and not self._traced[key].judged and steps.count_rows(batch) > 1:
             self.engine.equalise(self.model)
-            seen = batch if same else agreement.of_chief(self.engine.collectives, batch)
+            seen = batch if same else agreement.with_chiefs_x(self.engine.collectives, batch)
             traced = self._traced[key] = self._looked_at(key, spec, seen)
             traced.judged = True
             self._sharings.report_not_compiled(traced, traced.record)
         if not same and self.is_training and self._sharings.of(key).whole:
-            raise agreement.drawn_apart()
+            raise agreement.batches_differ()
         return self._traced[key]
 
     def _looked_at(self, key: str, spec: Spec, batch: Batch) -> Traced:

@@ -110,7 +110,7 @@ def go_back(engine: Engine, sure_step: int | None) -> None:
         moment.order: moment for moment in engine.keeper.moments_until(sure_step)
     }
     orders = [*moments, *[_NONE] * _MOST_MOMENTS][:_MOST_MOMENTS]
-    gathered = engine.collectives.gather_words([number for order in orders for number in order], "to go back")
+    gathered = engine.collectives.gather_ints([number for order in orders for number in order], "to go back")
     width = len(_NONE)
     common = set.intersection(
         *({tuple(row[at : at + width]) for at in range(0, len(row), width)} for row in gathered)

@@ -76,11 +76,11 @@ def meet(collectives: ExchangeCollectives) -> dict[str, Any]:
         "other branch": float(steps(tf.constant(False))[1]),
         "eager": digest(collectives.sum(own)[1].numpy()),
         "bfloat16": collectives.sum(tf.constant([1.0, 2.5], tf.bfloat16)).numpy().astype(np.float32).tolist(),
-        "words": collectives.gather_words([rank, 7]),
+        "words": collectives.gather_ints([rank, 7]),
         "numbers": collectives.gather_numbers([0.5 + rank]),
         "any": collectives.any([rank == 1, False]),
         "bytes": [each.decode() for each in collectives.gather_bytes(b"ab" * (rank + 1))],
-        "chief": collectives.from_chief(b"from " + str(rank).encode()).decode(),
+        "chief": collectives.bytes_from_chief(b"from " + str(rank).encode()).decode(),
         "mismatch": mismatch(collectives),
     }
 

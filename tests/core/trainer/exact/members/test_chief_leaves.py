@@ -51,7 +51,7 @@ def test_a_chief_that_leaves_between_two_of_its_sums_has_given_nothing(tmp_path:
     with meeting(tmp_path, 3) as exchanges:
         _, second, third = members(exchanges)
         given = [[np.full(3, rank, np.float32), np.full(2, rank, np.float32)] for rank in range(3)]
-        taken = [Beside(partial(each.chiefs, given[each.rank], "numbers")) for each in (second, third)]
+        taken = [Beside(partial(each.arrays_from_chief, given[each.rank], "numbers")) for each in (second, third)]
         assert sums(exchanges[0], 0, 7.0) == 7.0, "the first sum was of all three"
         for exchange in exchanges[1:]:
             wait_until_asked(exchange)
@@ -64,7 +64,8 @@ def test_bytes_of_a_chief_that_leaves_before_it_gave_them_are_the_next_ones(tmp_
     with meeting(tmp_path, 3) as exchanges:
         first, second, third = members(exchanges)
         taken = [
-            Beside(partial(each.from_chief, b"of %d" % each.rank * 3**each.rank)) for each in (second, third)
+            Beside(partial(each.bytes_from_chief, b"of %d" % each.rank * 3**each.rank))
+            for each in (second, third)
         ]
         told = first._gather_each(np.array([4], np.int64), "the chief's bytes")
         assert [int(size[0]) for _, size in told] == [4, 12, 36]

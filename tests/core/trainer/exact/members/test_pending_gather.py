@@ -59,7 +59,7 @@ def lose_third(exchanges: Any) -> None:
 def test_it_comes_whatever_meetings_come_between(tmp_path: Path) -> None:
     def meet(collectives: Any) -> Any:
         begun = begin(collectives)
-        between = [collectives.gather_words([number]) for number in range(4)]
+        between = [collectives.gather_ints([number]) for number in range(4)]
         return end(collectives, begun), between, end(collectives, begin(collectives))
 
     with meeting(tmp_path, 2) as exchanges:
@@ -113,9 +113,9 @@ def test_who_completes_the_last_stage_only_once_a_member_has_left_waits_for_nobo
     tmp_path: Path, where: str
 ) -> None:
     def meet(collectives: Any) -> Any:
-        words = collectives.gather_words([collectives.rank])
+        words = collectives.gather_ints([collectives.rank])
         begun = begin(collectives)
-        between = [collectives.gather_words([7])] if where != "its end" else []
+        between = [collectives.gather_ints([7])] if where != "its end" else []
         ended = end(collectives, begun)
         return words, between, ended, end(collectives, begin(collectives))
 
@@ -130,7 +130,7 @@ def test_who_completes_the_last_stage_only_once_a_member_has_left_waits_for_nobo
 
         second._exchange.wait = late
         ahead, behind = Beside(partial(meet, first)), Beside(partial(meet, second))
-        Beside(lambda: third.gather_words([2])).result()
+        Beside(lambda: third.gather_ints([2])).result()
         wait_until(lambda: first._stage == 1 and exchanges[0].waiting())
         lose_third(exchanges)
         lost.set()

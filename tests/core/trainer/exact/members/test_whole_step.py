@@ -73,7 +73,7 @@ def test_a_graph_of_two_stages_is_broken_off_and_is_done_again_alone(tmp_path: P
         step = tf.function(two_stages)
 
         def value() -> float:
-            return float(collectives.undivided(step)[0])
+            return float(collectives.atomically(step)[0])
 
         first = Beside(lambda: (sums(second, 0, 5.0), sums(second, 1, 7.0)))
         assert value() == 19.0 and first.result() == (6.0, 19.0)
@@ -92,7 +92,7 @@ def test_a_graph_of_two_stages_is_broken_off_and_is_done_again_alone(tmp_path: P
         assert value() == 19.0 + 2.0 and collectives.met == (0,)
         assert collectives.sum(tf.ones(3)).numpy().tolist() == [1.0] * 3, "outside of it, alike"
         assert collectives.gather_bytes(b"alone") == [b"alone"]
-        assert collectives.gather_words([3, 4]) == [[3, 4]]
+        assert collectives.gather_ints([3, 4]) == [[3, 4]]
 
 
 @pytest.mark.parametrize("kind", ["sum", "gather"])

@@ -37,7 +37,7 @@ def test_moments_and_gradients_are_those_of_all_rows_after_one_meeting_each(tf: 
     met: list[str] = []
 
     class Collectives:
-        alone = False
+        meets_between_steps = False
 
         def gather_all(self, values: list[Any], what: str) -> list[Any]:
             met.append("gather")
@@ -81,7 +81,7 @@ def test_second_gradients_are_those_of_keras(tf: Any, is_masked: bool) -> None:
     class Collectives:
         """The other member has no row."""
 
-        alone = False
+        meets_between_steps = False
 
         def gather_all(self, values: list[Any], what: str) -> list[Any]:
             return [tf.concat([value, tf.zeros_like(value)], axis=0) for value in values]

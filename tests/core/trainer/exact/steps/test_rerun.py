@@ -110,7 +110,7 @@ def engine(own: Sequence[int], *others: Sequence[int]) -> tuple[Any, list[Moment
         return [list(given), *(words(each, len(given)) for each in others)]
 
     keeper = SimpleNamespace(moments_until=until, go_back=went.append)
-    return SimpleNamespace(keeper=keeper, collectives=SimpleNamespace(gather_words=told)), went
+    return SimpleNamespace(keeper=keeper, collectives=SimpleNamespace(gather_ints=told)), went
 
 
 def test_a_training_ends_to_be_resumed_from_the_newest_that_all_have() -> None:
