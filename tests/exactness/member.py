@@ -165,7 +165,7 @@ def main() -> None:
         observer.words.clear()
         observer.sent_bits.clear()
         if installation:
-            installation.say_again()
+            installation.begin_training()
         began, models = time.perf_counter(), []
         try:
             with computing():

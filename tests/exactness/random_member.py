@@ -46,7 +46,7 @@ def main() -> None:
         observer.words.clear()
         observer.differences.clear()
         if installation:
-            installation.say_again()
+            installation.begin_training()
         kind, seed = name.split("-")
         made = trained[kind](int(seed.removesuffix(EAGERLY)), eager=seed.endswith(EAGERLY))
         np.savez(out / f"{name}.npz", *map(np.asarray, made.model.weights))

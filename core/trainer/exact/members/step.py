@@ -131,14 +131,14 @@ def active(step: Step) -> Iterator[Step]:
         _active.steps.pop()
 
 
-def around() -> Step | None:
-    """The step around code whose values cover all rows (`outside`), if any."""
+def outer() -> Step | None:
+    """The step that is active around `outside`, if the code runs in one."""
     return _active.steps[-2] if len(_active.steps) > 1 and _active.steps[-1] is None else None
 
 
 @contextmanager
 def outside() -> Iterator[None]:
-    """Values computed in this context already cover all rows."""
+    """A context without an active step: values computed in it already cover all rows."""
     _active.steps.append(None)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The callbacks of a shared fit: decisions agreed by all, files written by each, portions reported."""
+"""The callbacks of a shared fit: members agree on decisions, each writes its files, portions are reported."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.steps.engine import Engine
 
 
-class ByItself(keras.callbacks.Callback):
-    """A callback that writes files: other members may not have it, or not the files that it finds. So it must
-    not wait for other members."""
+class WriterCallback(keras.callbacks.Callback):
+    """Wraps a callback that writes files, which must not wait for other members: they may not run it, or may
+    not have the files that it finds."""
 
     def __init__(self, engine: Engine, inner: Any) -> None:
         super().__init__()
@@ -23,11 +23,11 @@ class ByItself(keras.callbacks.Callback):
         self._inner = inner
         for name in dir(keras.callbacks.Callback):
             if name.startswith("on_") or name in ("set_model", "set_params"):
-                setattr(self, name, self._alone(getattr(inner, name)))
+                setattr(self, name, self._locally(getattr(inner, name)))
 
-    def _alone(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+    def _locally(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         def hooked(*args: Any, **kwargs: Any) -> Any:
-            with self._engine.by_itself():
+            with self._engine.locally():
                 return hook(*args, **kwargs)
 
         return hooked
@@ -44,7 +44,7 @@ class SharedCallbacks(private.Callbacks):
         here = [each for each in own if leads or writes_on(each, engine.folders)]
         if not leads:
             options["add_progbar"] = False
-        run = [ByItself(engine, each) if isinstance(each, WRITERS) else each for each in here]
+        run = [WriterCallback(engine, each) if isinstance(each, WRITERS) else each for each in here]
         super().__init__(run, model=model, **options)
         self.run_in_order()
 

@@ -1,7 +1,7 @@
 """Gradients of the global batch: weighted, packed, summed over the members before the optimizer sees them.
 
-Summing first lets clipping, accumulation and the finite check of loss scaling work on what one process would
-have.
+Summing first lets clipping, accumulation and loss scaling's check for infinities work on the gradients that
+one process would have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core.trainer.exact.members.step_meter import loss_scale
 
 GRADIENTS = "gradients of {} rows"
 _PACK_ELEMENTS = 1 << 20
-"""A pack of this many elements is full: 4 MB take longer than a link's latency."""
+"""A pack with this many elements is full: sending its 4 MB takes longer than a link's latency."""
 
 
 def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
@@ -31,7 +31,7 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
     try:
         own = list(grads)
         if step.meets_between_steps:
-            own = [_counted(step, grad) for grad in own]
+            own = [_zero_if_absent(step, grad) for grad in own]
             step.meter.record_norm(own, loss_scale(optimizer))
             return original(optimizer, own, trainable_variables)
         summed = own
@@ -45,18 +45,22 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
         step.applying = False
 
 
-def _counted(step: Step, grad: Any) -> Any:
-    """A gradient of the own rows; zero where there are none, whatever the placeholder row gave."""
+def _zero_if_absent(step: Step, grad: Any) -> Any:
+    """A gradient of the own rows; zero if there are none, whatever the placeholder row gave."""
     if grad is None:
         return None
     if isinstance(grad, tf.IndexedSlices):
-        return tf.IndexedSlices(_counted(step, grad.values), grad.indices, dense_shape=grad.dense_shape)
+        values = _zero_if_absent(step, grad.values)
+        return tf.IndexedSlices(values, grad.indices, dense_shape=grad.dense_shape)
     return tf.math.multiply_no_nan(grad, tf.cast(step.present, grad.dtype))
 
 
 def _is_reduced(step: Step, grads: Sequence[Any]) -> bool:
-    """Whether a tape has already reduced them (tape.py). In eager mode that is known only of gradients not
-    modified since; the others are equal on all members, so their weighted mean is the same again."""
+    """Whether a tape has already reduced them (tape.py).
+
+    In eager mode that is known only of gradients not modified since. Others are equal on all members by then,
+    so their weighted mean changes nothing.
+    """
     if not step.at_tape or not tf.executing_eagerly():
         return step.at_tape
     return all(grad is None or any(grad is each for each in step.reduced) for grad in grads)
@@ -65,7 +69,7 @@ def _is_reduced(step: Step, grads: Sequence[Any]) -> bool:
 def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
     """Sums gradients over the members. None stays None.
 
-    Dense ones go in packs; a large one goes separately, uncopied. Each leaves while the backward pass still
+    Dense ones are sent in packs, a large one separately and uncopied; each while the backward pass still
     computes others, with fewer bits if configured (``Cluster.wire``). Sparse ones are gathered in full, not
     summed: Keras squares and clips them slice by slice, repeated rows separately.
     """
@@ -85,24 +89,24 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
                 step.record.sent_bits = 8 * kind.size
             step.meter.record_sent(summed_bytes(sent, members))
             sums = step.collectives.sum(sent, GRADIENTS, step.rows)
-            _marked(step, sent, sums)
+            _mark(step, sent, sums)
         for places, flat, sum_ in zip(groups, flats, sums, strict=True):
             total = tf.cast(sum_, flat.dtype)
             sizes = [grads[place].shape.num_elements() for place in places]
             parts = tf.split(total, sizes) if len(places) > 1 else [total]
             for place, part in zip(places, parts, strict=True):
                 reduced[place] = tf.reshape(part, tf.shape(grads[place]))
-    for place, grad in enumerate(grads):  # embeddings are the first layers, whose gradients come last
+    for place, grad in enumerate(grads):  # Embeddings are first layers, whose gradients come last.
         if isinstance(grad, tf.IndexedSlices):
             values = tf.math.multiply_no_nan(grad.values, tf.cast(step.weight, grad.values.dtype))
             own = tf.IndexedSlices(values, grad.indices, dense_shape=grad.dense_shape)
             reduced[place] = _gathered(step, own)
-            _marked(step, [own], [reduced[place]])
+            _mark(step, [own], [reduced[place]])
     return reduced
 
 
 def _sums_of_coded(step: Step, flats: Sequence[Any]) -> list[Any]:
-    """Each member decodes what all sent and adds it in rank order: sums of numbers in 8 bits need more."""
+    """Sums in 8 bits would overflow, so each member decodes what all sent and adds it in rank order."""
     first, step.coded = step.coded, step.coded + len(flats)
     step.record.sent_bits = 8
     both = [step.residuals.code(flat, first + place) for place, flat in enumerate(flats)]
@@ -121,12 +125,12 @@ def _sums_of_coded(step: Step, flats: Sequence[Any]) -> list[Any]:
         )
         total.set_shape(flat.shape)
         sums.append(total)
-    _marked(step, sent, sums)
+    _mark(step, sent, sums)
     return sums
 
 
-def _marked(step: Step, sent: Sequence[Any], received: Sequence[Any]) -> None:
-    """Marks both for audits of sums, if there are no others."""
+def _mark(step: Step, sent: Sequence[Any], received: Sequence[Any]) -> None:
+    """Takes marks of both for audits of sums, if the step has no other audits."""
     if step.sums_alone:
         step.meter.sent.take(sent)
         step.meter.received.take(received)
@@ -139,7 +143,8 @@ def _weighted(step: Step, tensors: list[Any]) -> Any:
 
 
 def _packs(grads: Sequence[Any]) -> list[list[int]]:
-    """Places of dense gradients that travel together. The last pack is ready first, as layers go backward."""
+    """Places of dense gradients that are sent together. The last pack is ready first: the backward pass ends
+    with the first layers."""
     full: list[list[int]] = []
     begun: dict[Any, list[int]] = {}
     for place in reversed(range(len(grads))):
@@ -165,7 +170,8 @@ def _known_size(grad: Any) -> int:
 def _gathered(step: Step, grad: Any) -> Any:
     """All members' weighted slices in rank order, which is the order of the rows in the global batch.
 
-    Slices that every member has, as for text positions, are a single set in one process, so they are summed.
+    Slices with the same indices on all members, such as text positions, are a single set in one process, so
+    they are summed.
     """
     if not tf.executing_eagerly() and not step.record.may_differ(grad.indices):
         step.meter.record_sent(summed_bytes([grad.values], step.collectives.members))
@@ -173,7 +179,7 @@ def _gathered(step: Step, grad: Any) -> Any:
         return tf.IndexedSlices(total, grad.indices, dense_shape=grad.dense_shape)
     values = step.collectives.gather(grad.values, "gradients of rows of a table")
     indices = step.collectives.gather(grad.indices, "which rows of a table")
-    # Every member sends as much as the longest one: this is the mean, which is the same for equal shares.
+    # Every member sends as much as the longest one; this counts the mean, the same if shares are equal.
     gathered = sum(tf.size(each, tf.int64) * each.dtype.size for each in (values, indices))
     members = step.collectives.members
     step.meter.record_sent((members - 1) * gathered / members)

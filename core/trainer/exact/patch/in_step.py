@@ -19,8 +19,8 @@ from core.trainer.exact.members.step import Step
 from core.trainer.exact.members.step_meter import ONCE
 
 _ENGINE = __name__.removesuffix("patch.in_step")
-_KERAS = "keras.src."
 """Name prefix of the engine's own modules."""
+_KERAS = "keras.src."
 
 
 def print_once(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -34,7 +34,7 @@ def print_once(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             return tf.constant(0)
 
     with tf.device("CPU:0"):
-        # Read outside of conditions: with a variable in one, TensorFlow does not keep the order of prints.
+        # Read outside of the condition: TensorFlow does not keep the order of prints if conditions read variables.
         with step.weight.graph.as_default():
             repeats = step.meter.repeats.read_value()
         return tf.cond(repeats, lambda: tf.constant(0), write, name=ONCE).op
@@ -49,21 +49,21 @@ def reduce_values(
     sample_weight: Any = None,
     reduction: str | None = "sum_over_batch_size",
 ) -> Any:
-    """Weighted values to one loss: this member's estimate of the global one (see step.py)."""
+    """One loss from weighted values: this member's estimate of the global loss (see step.py)."""
     step = steps.current()
     if step is None or tuple(values.shape) == (0,):
         return original(values, sample_weight, reduction)
     loss = _estimate(step, original, values, sample_weight, reduction)
     if tuple(loss.shape) != ():
         return loss
-    # Recorded separately: beside a larger loss, it could not be seen.
+    # Recorded separately: beside a larger loss, an error in it could go unnoticed.
     return step.per_weight(loss) if step.is_sum(step.record.add_scalar("loss", loss)) else loss
 
 
 def _estimate(
     step: Step, original: Callable[..., Any], values: Any, sample_weight: Any, reduction: str | None
 ) -> Any:
-    """A custom loss's result for the own rows: their mean unless known otherwise."""
+    """This member's estimate of the loss. A custom loss counts as a mean unless known otherwise."""
     if tuple(values.shape) != ():
         if reduction == "sum":
             return step.per_weight(ops.sum(values))
@@ -92,7 +92,8 @@ def apply_mask(
 
 
 def add_loss(original: Callable[..., Any], model: Any, loss: Any) -> Any:
-    """An additional loss. One value per row: a sum. A single one: a mean or row-free, unless known better."""
+    """An additional loss: a sum if it has a value per row; a single number is a mean, or independent of rows,
+    unless known otherwise."""
     step = steps.current()
     total = original(model, loss)
     if step is None:
@@ -105,16 +106,16 @@ def add_loss(original: Callable[..., Any], model: Any, loss: Any) -> Any:
 
 
 def update_mean(original: Callable[..., Any], metric: Any, values: Any, sample_weight: Any = None) -> Any:
-    """Mean's or Sum's update_state; weights a bare scalar by the member's part of the batch."""
-    step, around = steps.current(), steps.around()
-    if around is not None and len(getattr(values, "shape", ())) == 0:
-        sample_weight = around.weight if sample_weight is None else sample_weight * around.weight
+    """Mean's or Sum's update_state; weights a single number by the member's part of the batch."""
+    step, outer = steps.current(), steps.outer()
+    if outer is not None and len(getattr(values, "shape", ())) == 0:
+        sample_weight = outer.weight if sample_weight is None else sample_weight * outer.weight
     elif step is not None and len(getattr(values, "shape", ())) == 0:
         if step.is_sum(step.record.add_scalar("metric", values, metric.name)):
             values = step.per_weight(values)
         if sample_weight is None:
             sample_weight = step.weight
-    elif step is not None and step.own_step:  # as an estimate of the sum over all rows
+    elif step is not None and step.own_step:  # Recorded as an estimate of the sum over all rows.
         step.record.add_scalar("metric", step.per_weight(tf.reduce_sum(values)), metric.name)
     return original(metric, values, sample_weight)
 
@@ -141,7 +142,7 @@ def moments(original: Callable[..., Any], x: Any, axes: Any, keepdims: bool) -> 
 def batch_moments(original: Callable[..., Any], layer: Any, inputs: Any, mask: Any = None) -> Any:
     """Batch statistics for ``BatchNormalization``: mean and variance of all members' rows.
 
-    Inside a loop of the graph, where members cannot meet, they cover the own rows. The moving statistics
+    Inside a loop of the graph, where members cannot meet, they cover only the own rows. The moving statistics
     written from them reveal this before the first step, and every member computes whole batches.
     """
     step = steps.current()
@@ -160,11 +161,12 @@ def batch_moments(original: Callable[..., Any], layer: Any, inputs: Any, mask: A
 
 
 def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
-    """Moments as Keras computes them in one batch, in one meeting, and one more for their gradient.
+    """Moments as Keras computes them in one batch. Takes one meeting, and one more for the gradient.
 
     Members exchange counts, and sums and squares about their own means, which add up without loss far from
     zero (Chan et al. 1979, "Updating formulae and a pairwise algorithm for computing sample variances"). The
-    variance's gradient is that of the squares; as in Keras, a second one holds the mean if nothing is masked.
+    variance's gradient is that of the squares; if nothing is masked, the second derivative treats the mean as
+    constant, as in Keras.
     """
     valid, least = None, 0.0
     if mask is not None:
@@ -194,7 +196,7 @@ def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
     )
 
     def mean_of(own: Any) -> Any:
-        """The mean, not held."""
+        """The mean, not treated as constant."""
 
         def known(total: Any) -> tuple[Any, Callable[[Any], Any]]:
             return tf.identity(mean), lambda upstream: _weighted(step, upstream) / (entries + least)
@@ -220,7 +222,7 @@ def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
 def _total(step: Step, value: Any) -> Any:
     """The sum over members, differentiable twice.
 
-    The loss is the weighted mean of the members' losses, and a member's gradients are weighted at the
+    The loss is the weighted mean of the members' losses, and a member's gradients are weighted only at the
     optimizer. So the gradient is the sum of all members' weighted gradients, divided by the own weight.
     """
     if step.meets_between_steps:
@@ -247,10 +249,10 @@ def _weighted(step: Step, upstream: Any) -> Any:
 
 
 def call_function(original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
-    """A ``tf.function``'s call. In a step it is inlined: a separate trace would outlive the step's.
+    """A ``tf.function``'s call. In a step the function is inlined: a separate trace would outlive the step's.
 
-    Keras' own stay: they are made for each call, and its grouped convolutions need XLA on processors for
-    which TensorFlow does not use oneDNN.
+    Keras' own functions are not: they are made for each call, and grouped convolutions need XLA on processors
+    for which TensorFlow does not use oneDNN.
     """
     python, step = function.python_function, steps.current()
     if step is None or getattr(python, "__module__", "").startswith((_ENGINE, _KERAS)):

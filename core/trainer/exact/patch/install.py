@@ -35,7 +35,8 @@ from core.trainer.exact.steps.loop import Loop
 from core.vocabulary.options import meet_every
 from core.vocabulary.progress import Audits
 
-_aside = threading.local()
+_thread = threading.local()
+"""``predicts_locally``: whether this thread predicts without the other members."""
 _CALLS = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
 
 
@@ -82,18 +83,18 @@ class Installation:
         if isinstance(self._host, Engine):
             self._host.settle()
 
-    def say_again(self) -> None:
-        """Another training begins: allows messages to be repeated, and renews the audits' time."""
+    def begin_training(self) -> None:
+        """Call before another training: allows messages to be repeated, and renews the audits' time."""
         self._host.said.clear()
         if isinstance(self._host, Engine):
             self._host.renew_audits()
 
     def keep_at_stop(self) -> None:
-        """Keeps what was trained since the last checkpoint, unless a Stop in a fit already did."""
+        """Writes a checkpoint of what was trained since the last one, unless a Stop in a fit already did."""
         self._host.keeper.stopped()
 
     def end_checkpointing(self) -> None:
-        """Ends checkpointing: none is written from here on, and none is under way."""
+        """Ends checkpointing; afterwards no checkpoint is being written."""
         self._host.keeper.end()
 
     @property
@@ -129,7 +130,7 @@ def _refuse_in_forks() -> None:
 
 def _refusing(name: str) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        # No TandemError: a pool takes errors to the script's process, where Tandem's modules are hidden.
+        # Not a TandemError: a pool sends errors to the script's process, where Tandem's modules are hidden.
         raise RuntimeError(
             f"{name} cannot run in a process that was forked from a training: it has none of TensorFlow's "
             "threads. Start it with multiprocessing.get_context('spawn') and load the saved model in it, or "
@@ -185,22 +186,23 @@ def _replace_all(engine: Engine) -> None:
     load_files.replace_loading(engine)
 
 
-def _predict_aside(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
-    """A call in a thread of the script's own: computes everything here, without the other members, whose
-    threads may reach it in another order."""
-    _aside.predicts = True
+def _predict_locally(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    """Predicts in a thread of the script's own: computes all rows here, without the other members, whose
+    threads may call predict in another order."""
+    _thread.predicts_locally = True
     try:
         return original(model, *args, **kwargs)
     finally:
-        _aside.predicts = False
+        _thread.predicts_locally = False
 
 
 def _open_epochs(original: Any, *args: Any, **kwargs: Any) -> Any:
-    aside = getattr(_aside, "predicts", False)
-    return original(*args, **kwargs) if aside else data.SharedEpochIterator(*args, **kwargs)
+    is_local = getattr(_thread, "predicts_locally", False)
+    return original(*args, **kwargs) if is_local else data.SharedEpochIterator(*args, **kwargs)
 
 
 def _bound(original: Any, model: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """All arguments of a call by name, defaults included, without ``self``."""
     bound = inspect.signature(original).bind(model, *args, **kwargs)
     bound.apply_defaults()
     arguments = dict(bound.arguments)
@@ -276,7 +278,7 @@ def _evaluate(engine: Engine) -> Any:
 def _predict(engine: Engine) -> Any:
     def shared(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
-            return _predict_aside(original, model, *args, **kwargs)
+            return _predict_locally(original, model, *args, **kwargs)
         call = _bound(original, model, args, kwargs)
         listed = callbacks.SharedCallbacks(
             engine,

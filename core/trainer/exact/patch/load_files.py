@@ -1,4 +1,5 @@
-"""Model files outside the members' own folders are the chief's: it writes them, and others read its bytes.
+"""Model files outside the members' own folders are the chief's: only it writes them, and others read its
+bytes.
 
 Security invariant: bytes from another laptop are data. They never replace a file in a member's own folders,
 and Keras reads them in its safe mode whatever the script says.
@@ -23,16 +24,17 @@ from core.trainer.exact.steps.engine import Engine
 from core.vocabulary.errors import TandemError
 
 _WEIGHTS = (".weights.h5", ".keras")
-"""Files that hold weights without code."""
+"""Suffixes of files that hold weights without code."""
 _MODELS = (".keras",)
-"""Files in which Keras' safe mode refuses code. It was not made for whole models in ``.h5`` files."""
+"""Suffixes of files in which Keras' safe mode refuses code. It does not cover whole models in ``.h5``
+files."""
 
 
 class _FileMark(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The file that a member has at a path to load."""
+    """The file that a member has at the path to load."""
 
     own: bool = True
-    """The file is in the member's own folders, or is not a file on a disk."""
+    """Whether the file is in the member's own folders, or the path is none on a disk."""
     sha256: Annotated[bytes, msgspec.Meta(max_length=32)] = b""
     """Empty if there is no file."""
     size: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0
@@ -42,11 +44,11 @@ _FILE_MARK = msgspec.msgpack.Decoder(_FileMark)
 
 
 def load(engine: Engine, original: Callable[..., Any], target: Any, path: Any, *args: Any, **kw: Any) -> Any:
-    """`load_weights` or `load_model` that reads the chief's file on members that lack it, or have another one
+    """`load_weights` or `load_model`; reads the chief's file on members that have none, or another one
     outside their own folders.
 
     `target` is the model for load_weights, None for load_model. Folders are read locally. Raises TandemError
-    if the missing file is one that may hold code.
+    if a missing file may hold code.
     """
     subject = () if target is None else (target,)
     own = Path(path) if isinstance(path, str | Path) else None
@@ -64,12 +66,12 @@ def load(engine: Engine, original: Callable[..., Any], target: Any, path: Any, *
     what = "a file to load"
     given = own.read_bytes() if engine.rank == giver else b""
     data = engine.collectives.bytes_from_chief(given, what, chief.size)
-    if engine.collectives.met[0] != giver:  # it has left meanwhile
+    if engine.collectives.met[0] != giver:  # The chief has left meanwhile.
         return load(engine, original, target, path, *args, **kw)
     if engine.rank == giver or not _lacks(mark, chief):
         return original(*subject, path, *args, **kw)
     if hashlib.sha256(data).digest() != chief.sha256:
-        raise engine.collectives.unsound(giver, what, "not the bytes that it said")
+        raise engine.collectives.unsound(giver, what, "not the bytes that it announced")
     with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
         copy = Path(folder) / f"file{suffix}"
         copy.write_bytes(data)
@@ -106,7 +108,7 @@ def _mark(path: Path, folders: tuple[Path, ...]) -> _FileMark:
 
 
 def _lacks(mark: _FileMark, chief: _FileMark) -> bool:
-    """Whether a member reads the chief's file: it has none, or another one outside its own folders."""
+    """Whether a member has to read the chief's file: it has none, or another one outside its own folders."""
     return bool(chief.sha256) and not mark.own and mark.sha256 != chief.sha256
 
 
@@ -120,15 +122,15 @@ def _refused(path: Path, why: str) -> TandemError:
 
 
 def replace_loading(engine: Engine) -> None:
-    """Makes Keras load weights and models this way, except in a callback that only the chief has."""
+    """Makes Keras load and save weights and models this way, except for loading in a callback that writes."""
 
     def load_weights(original: Any, model: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
-        if engine.alone:
+        if engine.is_local:
             return original(model, filepath, *args, **kwargs)
         return load(engine, original, model, filepath, *args, **kwargs)
 
     def load_model(original: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
-        if engine.alone:
+        if engine.is_local:
             return original(filepath, *args, **kwargs)
         return load(engine, original, None, filepath, *args, **kwargs)
 

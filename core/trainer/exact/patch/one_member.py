@@ -1,4 +1,4 @@
-"""A single member: Keras' own fit, with callbacks that report, stop and write checkpoints. Any strategy."""
+"""One member alone: Keras' own fit, with callbacks that report, stop and write checkpoints. Any strategy."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import keras
 
 from core.trainer.exact.interface import Checkpointing, Observer, StepReport, StopRequested
 from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.keras.callback_kinds import listed
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.resume.position import Positioned
@@ -20,7 +21,7 @@ _T = TypeVar("_T")
 
 
 class OneMember:
-    """A single member's training and its checkpoints."""
+    """The training of one member alone, and its checkpoints."""
 
     def __init__(self, observer: Observer, checkpointing: Checkpointing | None) -> None:
         self.observer = observer
@@ -31,7 +32,7 @@ class OneMember:
         self.shares_kept = (1,)
         self.steps_in_epoch: int | None = None
         self.opened: FitProgress | None = None
-        """The fit to notify of the data that Keras opens."""
+        """The fit to notify when Keras opens data."""
         self.said: set[str] = set()
         self.keeper = Keeper(checkpointing, self)
 
@@ -76,8 +77,8 @@ class ReportingCallback(keras.callbacks.Callback):
         self._recent_logs = RecentLogs()
         self._since_s = time.perf_counter()
         """When the steps that are not reported yet began."""
-        self._goes_on = True
-        """The next step begins after a pause."""
+        self._is_paused = True
+        """The time until the next step begins counts for no step."""
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         restored = private.initial_epoch(self.model)
@@ -94,11 +95,11 @@ class ReportingCallback(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._epoch, self._last, self._batches_reported = epoch, None, 0
-        self._goes_on = True
+        self._is_paused = True
 
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        if self._goes_on:
-            self._goes_on, self._since_s = False, time.perf_counter()
+        if self._is_paused:
+            self._is_paused, self._since_s = False, time.perf_counter()
         if self._last is not None and self._host.observer.step_due():
             self.catch_up()
         if self._host.observer.should_stop():
@@ -115,12 +116,13 @@ class ReportingCallback(keras.callbacks.Callback):
         self._host.observer.on_epoch_ended(epoch, private.numbers(logs), done, whole)
 
     def count_from(self, batch: int) -> None:
-        """The previous run reported the steps of this epoch up to `batch`."""
+        """Leaves out this epoch's steps up to `batch`, which the previous run reported."""
         self._batches_reported = batch
 
     def pause(self) -> None:
-        """What comes before the next step belongs to none: a checkpoint, an epoch's end, opening its data."""
-        self._goes_on = True
+        """Stops the clock until the next step: a checkpoint, an epoch's end or opening data belongs to
+        none."""
+        self._is_paused = True
 
     def catch_up(self) -> None:
         """Reports every step that is done."""
@@ -131,7 +133,7 @@ class ReportingCallback(keras.callbacks.Callback):
         if done <= 0:
             return
         self._host.step += done
-        numbers = private.numbers(logs)  # on a GPU, a step is done once its output can be read
+        numbers = private.numbers(logs)  # On a GPU, a step is done once its output can be read.
         now = time.perf_counter()
         step_s = (now - self._since_s) / done
         self._batches_reported, self._since_s = batch, now
@@ -150,7 +152,7 @@ class ReportingCallback(keras.callbacks.Callback):
 
 
 class OneMemberCallbacks(private.Callbacks):
-    """Keras' list of callbacks, reporting the fit's position to its checkpoints. They run as in Keras."""
+    """Keras' list of callbacks, which run as in Keras. Reports the fit's position to its checkpoints."""
 
     def __init__(
         self, progress: FitProgress, report: ReportingCallback, callbacks: list[Any], **options: Any
@@ -206,7 +208,7 @@ class OneMemberCallbacks(private.Callbacks):
 
 
 def install(observer: Observer, checkpointing: Checkpointing | None = None) -> OneMember:
-    """Makes Keras' fit and evaluate report to the observer and keep checkpoints; nothing else changes."""
+    """Makes Keras' fit and evaluate report to the observer and write checkpoints; nothing else changes."""
     host = OneMember(observer, checkpointing)
 
     class OpenedIterator(Positioned):
@@ -219,10 +221,7 @@ def install(observer: Observer, checkpointing: Checkpointing | None = None) -> O
         bound = inspect.signature(original).bind(model, *args, **kwargs)
         bound.apply_defaults()
         call = bound.arguments
-        given = call["callbacks"]
-        users = list(
-            given.callbacks if isinstance(given, private.CallbackList) else private.flatten(given or ())
-        )
+        users = listed(call["callbacks"])
         outer, host.opened = host.opened, host.keeper.begin(model, users)
         progress = host.opened
         call["callbacks"] = OneMemberCallbacks(

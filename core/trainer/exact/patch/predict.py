@@ -1,6 +1,7 @@
 """`predict` over members: each predicts its rows of every batch, then all get all rows, in order.
 
-Each model's first batches are also predicted whole, and compared; then the 2nd, 4th, 8th …
+To check that rows do not depend on each other, each model's first batches are also predicted whole and
+compared, then every batch whose number is a power of two.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from core.vocabulary.plan import split_rows
 _log = logging.getLogger(__name__)
 
 _MOST_PENDING = 1 << 28
-"""Most bytes of data kept until outputs are exchanged."""
+"""Most bytes of data held until outputs are exchanged."""
 CHECKS_FIRST_S = 0.5
 """While checks of a model have taken less than this, every batch is checked."""
 _TOLERANCE, _TOLERANCE_HALF = 1e-3, 3e-2
-"""Relative to the largest output; few rows are summed in another order than many. The second: in 16 bits."""
+"""Relative to the largest output; few rows are summed in another order than many. The second: for 16 bits."""
 
 
 def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks: SharedCallbacks) -> Any:
-    """All batches' outputs, joined like in Keras; NumPy arrays, equal on every member.
+    """All batches' outputs, joined as in Keras: NumPy arrays, equal on every member.
 
     Outputs are exchanged at the end, or after each batch if a callback needs them.
     """
@@ -44,10 +45,10 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
     every, whole = iterator.pace.each_batch, False
     batches: list[Any] = []
     pending: list[Any] = []
-    """Data whose outputs are not exchanged yet: it is predicted again if a member leaves, or if a later batch
-    shows that rows depend on each other."""
+    """Batches whose outputs are not exchanged yet: they are predicted again if a member leaves, or if a later
+    batch shows that rows depend on each other."""
     before = local_state.StateSnapshot([])
-    """The state that predictions write, before the pending ones."""
+    """The state that predictions write, from before the pending ones."""
     pending_bytes = 0
     own: list[list[np.ndarray]] = []
     rows: list[int] = []
@@ -61,7 +62,7 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
                 own = engine.collectives.atomically(give)
                 break
             except LeftMidway:
-                engine.mind_members()
+                engine.update_members()
                 own = predicted_again()
         found, own, rows, pending_bytes = own, [], [], 0
         pending.clear()
@@ -85,16 +86,16 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
                     break
                 if function is None and steps.rows_differ(data):
                     engine.compute_whole(model, ROWS_DIFFER)
-                looked = model not in engine.whole and _is_due(engine, model, data)
-                if looked:
-                    _look(engine, model, data, exchanged=engine.predicted[model][0] - 1 - len(pending))
-                if function is None or looked:
+                checked = model not in engine.whole and _is_due(engine, model, data)
+                if checked:
+                    _check(engine, model, data, exchanged=engine.predicted[model][0] - 1 - len(pending))
+                if function is None or checked:
                     whole, function = model in engine.whole, _function(engine, model)
-                    # The look may have shown that rows depend on each other, or that a member is gone.
-                    if pending and (engine.mind_members() or whole):
+                    # The check may have shown that rows depend on each other, or that a member is gone.
+                    if pending and (engine.update_members() or whole):
                         own = predicted_again()
                 if not pending:
-                    engine.mind_members()
+                    engine.update_members()
                     before = _state(model)
                 if not whole:
                     pending.append(data)
@@ -122,7 +123,7 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
 
 
 def _is_due(engine: Engine, model: Any, data: Any) -> bool:
-    """Counts a batch; whether it is to be predicted in both ways. A single row shows nothing."""
+    """Counts a batch, and returns whether to check it. A single row shows nothing."""
     if steps.count_rows(data) < 2:
         return False
     count, checked_s = engine.predicted.get(model, (0, 0.0))
@@ -137,13 +138,13 @@ def _state(model: Any) -> local_state.StateSnapshot:
     return local_state.StateSnapshot([], [variable.handle for variable in kept])
 
 
-def _look(engine: Engine, model: Any, data: Any, exchanged: int) -> None:
-    """Checks whether outputs are per row: own rows give what they give among all rows of a batch.
+def _check(engine: Engine, model: Any, data: Any, exchanged: int) -> None:
+    """Checks whether rows depend on each other: whether the own rows give the same within the whole batch.
 
-    ``exchanged``: batches predicted before, whose outputs the script may have.
+    ``exchanged``: how many batches were predicted before, whose outputs the script may have.
     """
     function = _function(engine, model)
-    every = tf.one_hot(engine.rank, engine.members, dtype=tf.int64)  # this member computes all rows
+    every = tf.one_hot(engine.rank, engine.members, dtype=tf.int64)  # All rows are this member's.
     before = _state(model)
     outputs, unlike, unseen, began = [], False, False, time.perf_counter()
     try:
@@ -151,7 +152,7 @@ def _look(engine: Engine, model: Any, data: Any, exchanged: int) -> None:
             try:
                 found, rows = function(data, shares)
             finally:
-                before.restore()  # so that the same numbers are drawn again
+                before.restore()  # The second time draws the same numbers.
             outputs.append([_array(leaf) for leaf in private.flatten(found)])
     except tf.errors.ResourceExhaustedError:
         _log.info("Not enough memory to check the predictions", exc_info=True)
@@ -165,11 +166,11 @@ def _look(engine: Engine, model: Any, data: Any, exchanged: int) -> None:
         pairs = zip(*outputs, strict=True)
         unlike = not all(_near(all_[begin:end], own[: end - begin], near) for all_, own in pairs if all_.ndim)
     count, checked_s = engine.predicted[model]
-    own_s = time.perf_counter() - began if count > 1 else 0.0  # the first one traces
+    own_s = time.perf_counter() - began if count > 1 else 0.0  # The first check traces.
     found = engine.collectives.gather_numbers([unlike, unseen, own_s], "whether predictions are by row")
     unlike, unseen = any(each[0] for each in found), any(each[1] for each in found)
     engine.predicted[model] = count, checked_s + found[0][2]
-    if unlike and exchanged > 2:  # the first two were checked
+    if unlike and exchanged > 2:  # The first two were checked.
         engine.whole.add(model)
         engine.say_once(
             "From here on every laptop predicts whole batches, since a row's prediction depends on the other "
@@ -192,7 +193,7 @@ def _near(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
     if one.shape != other.shape:
         return False
     if one.dtype.kind != "f":
-        return True  # perhaps the argmax of two values that are equal except for rounding
+        return True  # Integers may be the argmax of values that are equal except for rounding.
     size = float(np.abs(np.nan_to_num(one)).max(initial=0.0))
     return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance * size, equal_nan=True))
 
@@ -212,7 +213,7 @@ def _function(engine: Engine, model: Any) -> Callable[..., Any]:
 
     if model.run_eagerly:
         return one_step
-    if model not in engine.predictors or model in engine.whole:  # it may have become whole since
+    if model not in engine.predictors or model in engine.whole:  # It may have become whole since.
         engine.predictors[model] = tf.function(one_step, autograph=False, reduce_retracing=True)
     return engine.predictors[model]
 
@@ -238,7 +239,7 @@ def exchange(
         )
         for member in range(collectives.members)
     ]
-    # Twice the size: if outputs are longer on another member, that is reported below.
+    # Twice the size, so that longer outputs of another member are reported below.
     most = max(MOST_BYTES, len(packed), 2 * max(sizes))
     gathered = collectives.gather_bytes(packed, f"predictions of {sum(rows)} rows", most)
     parts = dict(zip(collectives.met, gathered, strict=True))

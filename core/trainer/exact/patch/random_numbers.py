@@ -1,8 +1,9 @@
 """Random numbers inside a step: each member gets those that one process would draw for its rows.
 
 Numbers with a value for each row are drawn for all rows of the batch, by the same generator on every member,
-and the own ones are taken. Those without rows, such as a matrix of noise for weights, already are the same on
-all members. Numbers drawn in other ways differ between members: as good, but not what one process draws.
+which then uses those of its own rows. Those without rows, such as a matrix of noise for weights, are the same
+on all members anyway. Numbers drawn in other ways differ between members: as good, but not what one process
+draws.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def by_shape(original: Callable[..., Any], shape: Any, *args: Any, **kwargs: Any
     step = steps.current()
     if step is None:
         return original(shape, *args, **kwargs)
-    if tf.executing_eagerly():  # a size may equal that of the own rows by chance
+    if tf.executing_eagerly():  # A size may equal the number of own rows by chance.
         step.record.own_draws.add("run_eagerly")
         return original(shape, *args, **_of_rank(step, kwargs))
     shape = tf.convert_to_tensor(shape, tf.int32)
@@ -113,7 +114,7 @@ def _of_rank(step: Step, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _begins_with_rows(shape: Any) -> bool:
-    """Whether the first axis is known only where the batch is. Any other is one of the model's."""
+    """Whether the first axis has a size that only the batch determines. Others are the model's own."""
     if shape.shape.rank != 1 or shape.shape[0] == 0:
         return False
     known = tf.get_static_value(shape, partial=True)

@@ -1,7 +1,7 @@
-"""Gradients from a tape: in a step of the script's own, those of all rows from there on.
+"""Gradients from a tape: in a step of the script's own, they cover all rows.
 
 Whatever such a step does with gradients before applying them (clip, take signs, assign by hand, step aside
-and back), it then does with what one process would have.
+and back), it does with the gradients that one process would have.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def gradient(
     targets = [leaf for leaf in tf.nest.flatten(target) if getattr(leaf, "shape", None) is not None]
     numbers = [step.record.add_scalar("gradient", leaf) for leaf in targets if _is_one(leaf)]
     for leaf in targets:
-        if not _is_one(leaf):  # the tape adds them up, which is known of a step of the script's own
+        if not _is_one(leaf):  # The tape adds them up; in a step of the script's own that is known.
             total = tf.reduce_sum(leaf)
             step.record.add_scalar("gradient", step.per_weight(total) if step.at_tape else total)
     if not step.at_tape:
@@ -48,7 +48,7 @@ def gradient(
 
 
 def jacobian(original: Callable[..., Any], tape: Any, *args: Any, **kwargs: Any) -> Any:
-    """``GradientTape.jacobian``: computed per row, inside which members cannot meet."""
+    """``GradientTape.jacobian``, which computes row by row in a loop, where members cannot meet."""
     step = steps.current()
     if step is None:
         return original(tape, *args, **kwargs)
@@ -60,7 +60,7 @@ def jacobian(original: Callable[..., Any], tape: Any, *args: Any, **kwargs: Any)
 
 
 def _of_all(step: Step, own: list[Any]) -> list[Any]:
-    """The members' gradients, summed by weight; with their own gradients if another tape records them."""
+    """The members' gradients, summed by weight; differentiable if another tape records."""
     dense = [place for place, grad in enumerate(own) if isinstance(grad, tf.Tensor)]
 
     def summed(*tensors: Any) -> list[Any]:
@@ -104,5 +104,5 @@ def _is_weight(source: Any) -> bool:
 
 
 def _is_one(target: Any) -> bool:
-    """Whether it is a single number; the tape sums one for each row."""
+    """Whether the target is a single number; the tape adds up several."""
     return all(size == 1 for size in target.shape)

@@ -1,7 +1,7 @@
 """A compiled loss of the batch as a whole: predictions and targets of all rows are gathered for it.
 
-Each member predicts its own rows, then computes the loss of all of them, as one process does; the gradient
-that flows back into a member's predictions is that loss's at its own rows.
+Each member predicts its own rows, then computes the loss of all rows, as one process does; the gradient that
+flows back into a member's predictions is that loss's gradient at its own rows.
 """
 
 from __future__ import annotations
@@ -41,12 +41,10 @@ def _row_bytes(leaves: list[Any]) -> int | None:
     """Bytes sent for one row; None if unknown, or not per row."""
     total = 0
     for leaf in leaves:
-        tensor = (
-            tf.convert_to_tensor(leaf) if not isinstance(leaf, tf.RaggedTensor | tf.SparseTensor) else None
-        )
-        if tensor is None or tensor.shape.rank in (None, 0) or not tensor.shape[1:].is_fully_defined():
+        if isinstance(leaf, tf.RaggedTensor | tf.SparseTensor) or private.mask_of(leaf) is not None:
             return None
-        if private.mask_of(leaf) is not None:
+        tensor = tf.convert_to_tensor(leaf)
+        if tensor.shape.rank in (None, 0) or not tensor.shape[1:].is_fully_defined():
             return None
         total += (tensor.shape[1:].num_elements() or 0) * tensor.dtype.size
     return total
@@ -58,9 +56,7 @@ def _of_all(step: Step, own: Any) -> Any:
 
     def gathered(value: Any) -> tuple[Any, Callable[[Any], Any]]:
         present = value[: tf.cast(step.end - step.begin, tf.int32)]
-        every = step.meter.exchange([present], lambda: [step.collectives.gather(present, "rows of a loss")])[
-            0
-        ]
+        [every] = step.meter.exchange([present], lambda: [step.collectives.gather(present, "rows of a loss")])
         step.record.mark_same([every])
 
         def back(upstream: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Rare meetings: members train by themselves for some steps, then meet (docs/slow-networks.md)."""
+"""Rare meetings: each member trains alone for some steps, then all meet (docs/slow-networks.md)."""

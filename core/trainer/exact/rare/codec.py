@@ -1,8 +1,8 @@
-"""Differences of weights in 4 bits, by blocks with a scale each. Pure.
+"""Differences of weights in 4 bits, in blocks with a scale each. Pure.
 
 On the wire: the blocks' scales as bfloat16, little-endian, then two numbers a byte, the first in the low
-half; each is a whole multiple of its block's scale from -7 to 7, plus 8. What rounding loses, its sender adds
-to its next difference (error feedback), so nothing is lost for good.
+half; each is an integer multiple of its block's scale, from -7 to 7, plus 8. The sender adds what rounding
+loses to its next difference (error feedback), so nothing is lost for good.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy.typing as npt
 BLOCK = 64
 """Numbers with a common scale."""
 MOST = 1e30
-"""Largest magnitude of a number that counts: sums of them stay finite."""
+"""Largest magnitude of a number that counts: sums of such numbers stay finite."""
 _EDGE = 7
 _LEAST = np.finfo(np.float32).tiny
 """The smallest usable scale: the inverse of a smaller one is infinite."""
 _CHUNK = BLOCK * 4096
-"""Numbers treated at once, so that intermediate results stay in a processor's cache."""
+"""Numbers processed at once, so that intermediate results stay in a processor's cache."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -34,7 +34,7 @@ def size_bytes(count: int) -> int:
 
 
 def encode(values: Floats) -> bytes:
-    """``values``: float32 [n]. A block that is not finite has a scale of NaN."""
+    """Encodes float32 [n]. A block with NaN or infinity gets the scale NaN."""
     blocks = -(-len(values) // BLOCK)
     scales, packed = np.empty(blocks, "<u2"), np.empty((blocks, BLOCK // 2), np.uint8)
     for begin in range(0, len(values), _CHUNK):
@@ -58,7 +58,7 @@ def encode(values: Floats) -> bytes:
 def decode(data: bytes, count: int) -> Floats:
     """The numbers, float32 [count]; the same bits on every machine.
 
-    Raises ValueError for what ``encode`` never returns, and Unbounded.
+    Raises Unbounded, and ValueError for what ``encode`` never returns.
     """
     if len(data) != size_bytes(count):
         raise ValueError(f"{len(data)} bytes for {count} numbers")

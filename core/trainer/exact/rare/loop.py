@@ -16,7 +16,7 @@ from core.trainer.exact.steps.result import Batch, CallOutputs, Logs, PortionRes
 from core.vocabulary.options import meet_every
 
 
-class _Alone(NoCollectives):
+class _NoMeetings(NoCollectives):
     meets_between_steps = True
 
 
@@ -29,15 +29,15 @@ class RareLoop(Loop):
     ) -> None:
         super().__init__(model, step_function, engine, is_training=is_training)
         self._rounds = Rounds(engine, model, meet_every(engine.sync) or 0)
-        self._nobody = _Alone(engine.rank, engine.members)
+        self._nobody = _NoMeetings(engine.rank, engine.members)
         self._alone: dict[str, tuple[Traced, Traced]] = {}
-        """Pairs of an exact step and the one made from it that exchanges nothing."""
+        """By spec: an exact step, and the step without exchange that was made from it."""
         self._fit: Any = None
         self._by_batch = False
 
     @property
     def costs(self) -> Rounds | None:
-        """The cost of the present fit's meetings; None if they are in every step."""
+        """The cost of the present fit's meetings; None if members meet in every step."""
         return self._rounds if self._fits_rarely and self._alone else None
 
     def flush(self, *, whole: bool = False) -> None:
@@ -50,7 +50,8 @@ class RareLoop(Loop):
         return fits and not self._why_exact()
 
     def _why_exact(self) -> str:
-        """Why this model's members meet in every step, as far as can be seen without a trace."""
+        """Why members must meet in every step of this model, as far as known without a trace; ""
+        otherwise."""
         if self._sharings.own_step:
             return "its train_step is the script's own"
         return "it runs eagerly" if self.model.run_eagerly else ""
@@ -76,7 +77,7 @@ class RareLoop(Loop):
                 self._rounds.passed(part.done)
                 self._say()
             if part.done < part.steps:
-                break  # the data has ended
+                break  # The data has ended.
         assert logs is not None
         return logs
 
@@ -89,15 +90,15 @@ class RareLoop(Loop):
         finally:
             self._by_batch = False
 
-    def _met(
+    def _run_call(
         self, traced: Traced, name: str, untraced: Callable[..., CallOutputs] | None, *source: Any
     ) -> PortionResult:
         if traced.alone:
             self._rounds.step_begins()
-        return super()._met(traced, name, untraced, *source)
+        return super()._run_call(traced, name, untraced, *source)
 
-    def _for(self, data_spec: Spec, batch: Batch | None = None) -> Traced:
-        exact = super()._for(data_spec, batch)
+    def _traced_for(self, data_spec: Spec, batch: Batch | None = None) -> Traced:
+        exact = super()._traced_for(data_spec, batch)
         if not self._fits_rarely:
             if why := self._why_exact():
                 self._say_exact(f"{self.model.name}: {why}")
@@ -111,10 +112,10 @@ class RareLoop(Loop):
         if exact.sharing.gathers:
             self._say_exact(f"{self.model.name}: its loss is of the batch as a whole")
             return exact
-        return self._without_others(data_spec, exact)
+        return self._without_exchange(data_spec, exact)
 
-    def _without_others(self, data_spec: Spec, exact: Traced) -> Traced:
-        """The step that exchanges nothing."""
+    def _without_exchange(self, data_spec: Spec, exact: Traced) -> Traced:
+        """A step like `exact` that exchanges nothing."""
         spec = while_loop.free_rows(data_spec)
         known, alone = self._alone.get(repr(spec), (None, None))
         if alone is None or known is not exact:

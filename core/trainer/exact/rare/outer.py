@@ -1,4 +1,4 @@
-"""The outer step: what members do with their mean difference of weights when they meet. Pure.
+"""The outer step, which members take with the mean of their differences of weights when they meet. Pure.
 
 Nesterov momentum as in DiLoCo (Douillard et al. 2023), but with less momentum: DiLoCo's 0.9 gives a higher
 loss in trainings as short as a laptop's (docs/slow-networks.md has the numbers).
@@ -18,7 +18,7 @@ MOMENTUM = np.float32(0.5)
 
 
 def mean(arrays: Sequence[Floats], weights: Sequence[int]) -> Floats:
-    """The mean of arrays of one shape by weights, of which one is positive.
+    """The weighted mean of arrays of one shape; at least one weight is positive.
 
     The same bits on every machine, and exactly the first array where all are equal.
     """
@@ -34,11 +34,11 @@ _TURNS = np.array([12.9898, 78.233, 37.719, 93.989])
 _ACROSS = 64
 _ROUNDING = 1e-5
 _CHUNK = _ACROSS * 4096
-"""Numbers treated at once, so that intermediate results stay in a processor's cache."""
+"""Numbers processed at once, so that intermediate results stay in a processor's cache."""
 
 
 def marks(numbers: Floats) -> npt.NDArray[np.float64]:
-    """float64 [5]: the squared norm, and four sums with fixed waves, which add up as the numbers do."""
+    """float64 [5]: the squared norm, and four sums with fixed waves, which are linear in the numbers."""
     waves = np.sin(np.outer(np.arange(1, 1 + _ACROSS), _TURNS))
     found = np.zeros(5)
     for begin in range(0, len(numbers), _CHUNK):
@@ -51,14 +51,16 @@ def marks(numbers: Floats) -> npt.NDArray[np.float64]:
 
 
 def is_mean(found: npt.NDArray[np.float64], of: npt.NDArray[np.float64], weights: Sequence[int]) -> bool:
-    """Whether marks, float64 [5], are those of the mean of arrays with these marks, float64 [n, 5]."""
+    """Whether ``found``, float64 [5], are marks of the mean of arrays with the marks ``of``, float64 [n,
+    5]."""
     parts = np.array(weights) / sum(weights)
     limit = _ROUNDING * float(np.sqrt(of[:, 0]) @ parts)
     return bool(np.linalg.norm(found[1:] - parts @ of[:, 1:]) <= limit)
 
 
 def stepped(weights: Floats, momentum: Floats, difference: Floats) -> tuple[Floats, Floats]:
-    """New weights and momentum, from those of the last meeting and the mean difference since; float32 [n]."""
+    """New weights and momentum from the last meeting's and the mean difference since then. All float32
+    [n]."""
     momentum = np.multiply(MOMENTUM, momentum, dtype=np.float32) + difference
     step: Floats = RATE * (difference + MOMENTUM * momentum)
     return weights + step, momentum

@@ -1,10 +1,10 @@
-"""Rounds of one model's training: some steps by every member itself, then a meeting.
+"""Rounds of one model's training: some steps by each member alone, then a meeting.
 
-At a meeting members exchange how far their weights moved since the last one, in 4 bits; all then do the same
-outer step from the same weights. A large model's meeting overlaps the next steps, and ends before a step
-whose number is the same on all members, however fast the network is; what a member's steps did meanwhile
-stays on top. A flush waits for it, and makes members equal in all else, too: they take the mean of what steps
-write from own rows.
+At a meeting members exchange how far their weights moved since the last one, in 4 bits; all then take the
+same outer step from the same weights. A large model's meeting overlaps the next steps, and ends before a step
+whose number is the same on all members, however fast the network is; what a member's steps changed meanwhile
+is added on top. A flush waits for the meeting, and makes members equal in everything else, too: they take the
+mean of what steps write from own rows.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from core.vocabulary.options import LEAST_STEPS, MOST_STEPS
 USUAL_STEPS = 16
 """Steps between two meetings, unless the user or a measurement sets them."""
 _TRIALS = 2
-"""Meetings tried: the first one prepares what the second uses."""
+"""Meetings tried: the first one warms up for the second."""
 _AUDIT_EVERY = 64
-"""Meetings between two whose mean is checked; besides, those whose number is a power of two."""
+"""The mean is checked at every meeting whose number is a multiple of this, or a power of two."""
 _COST = 0.1
-"""Largest share of the time that meetings take, if their interval is measured."""
+"""Largest share of the time for meetings, if their interval follows from a measurement."""
 _OVERLAP_DIVISOR = 4
-"""A meeting overlaps this part of an interval. Shorter: slow networks would stall steps. Longer: the outer
-step is staler."""
+"""A meeting overlaps this fraction of an interval. If shorter, slow networks would stall steps; if longer,
+the outer step would be staler."""
 PORTION_S = 1.0
-"""Length of a portion. Members wait for each other after each, to sum metrics, so there are few."""
+"""Length of a portion. Members wait for each other after each, to sum metrics, so portions are long."""
 
 
 @dataclass(frozen=True, slots=True)
 class _UnderWay:
-    """A meeting that overlaps steps. ``steps``: of its interval."""
+    """A meeting that overlaps steps. ``steps``: those before it, since the last meeting."""
 
     gather: PendingGather
     weights: Floats
-    """Where this member was when it began."""
+    """This member's weights when the meeting began."""
     shares: list[int]
     steps: int
 
@@ -58,7 +58,7 @@ class Rounds:
     """Every member must call the same methods between the same steps."""
 
     def __init__(self, engine: Engine, model: Any, every: int) -> None:
-        """``every``: steps between two meetings; 0: to be chosen."""
+        """``every``: steps between two meetings; 0: chosen by a measurement."""
         self._engine = engine
         self._model = model
         self._is_chosen = every > 0
@@ -69,12 +69,12 @@ class Rounds:
         self._weights: Floats | None = None
         """The weights after the last outer step, equal on all members; None until the next step."""
         self._unsent: Floats | None = None
-        """The part that this member's messages have left out so far; None: nothing."""
+        """What rounding has lost from this member's messages so far; None: nothing."""
         self._is_large = False
-        """Meetings overlap steps, which costs another call into TensorFlow: less than a large model's meeting
-        takes."""
+        """Whether meetings overlap steps. That costs another call into TensorFlow, less than a large model's
+        meeting takes."""
         self._unequal = self._unequal_slots = False
-        """Since the last flush, and since the last whole one, there were steps."""
+        """Whether there were steps since the last flush, and since the last whole flush."""
         self._written: set[int] = set()
         """Ids of the handles that steps write."""
         self._spent_s, self._sent, self._steps = 0.0, 0, 0
@@ -92,17 +92,19 @@ class Rounds:
 
     @property
     def met_every(self) -> int:
-        """At most an epoch's steps, since members always meet at its end."""
+        """Steps between two meetings; at most an epoch's, since members always meet at its end."""
         steps = self._engine.steps_in_epoch
         return self.every if steps is None else max(1, min(self.every, steps))
 
     def rehearse(self, step_s: float) -> tuple[float, int]:
-        """Seconds that meetings add to a step, and bytes, by a trial without effect. Chooses how often to
-        meet."""
+        """Tries a meeting, without effect, and chooses how often to meet.
+
+        Returns the seconds and the bytes that meetings add to a step of ``step_s`` on average.
+        """
         collectives, size = self._engine.collectives, _size(self._trainable)
         took_s, sent = [], self._sent
         for _ in range(_TRIALS):
-            collectives.gather_ints([0], "to rehearse a meeting")  # members begin it together
+            collectives.gather_ints([0], "to rehearse a meeting")  # Members begin it together.
             began_s = time.perf_counter()
             data = codec.encode(np.zeros(size, np.float32))
             encoded_s = time.perf_counter()
@@ -116,7 +118,7 @@ class Rounds:
         if not self._is_chosen and together_s > 0:
             wanted = (wire_s + own_s) / (_COST * together_s)
             self.every = int(min(max(LEAST_STEPS, wanted), MOST_STEPS))
-        # The numbers that end a portion come after the whole meeting, so it overlaps no more than a portion.
+        # A portion's metrics are summed after the whole meeting, so it overlaps at most a portion.
         overlapped_s = min(self.overlap * together_s, max(PORTION_S, together_s))
         waited_s = max(0.0, wire_s - overlapped_s)
         others = len(collectives.met) - 1
@@ -125,7 +127,7 @@ class Rounds:
     # --- rounds
 
     def prepare(self, graph: Any = None) -> None:
-        """Call once the model has its variables. ``graph``: of a traced step."""
+        """Call once the model has its variables. ``graph``: that of a traced step."""
         size = _size(self._trainable)
         self._is_large = size >= LARGE_ELEMENTS
         known = model_state.outer_momentum.get(self._model)
@@ -138,8 +140,8 @@ class Rounds:
             self._written |= {id(handle) for handle in local_state.written_handles(graph)}
 
     def begin(self) -> None:
-        """A fit begins: members are equal."""
-        # A meeting may be under way if the script caught an error of the last fit: the next one ends it.
+        """Call when a fit begins: members are equal then."""
+        # If the script caught an error of the last fit, a meeting may be under way: the next one ends it.
         self._weights = self._unsent = self._under_way = None
         self.since, self._unequal, self._unequal_slots = 0, False, False
         self._spent_s, self._sent, self._steps = 0.0, 0, 0
@@ -156,12 +158,12 @@ class Rounds:
     @property
     def overlap(self) -> int:
         """Steps that a meeting overlaps; 0: they wait for it. The same on every network, so that the result
-        is."""
+        is the same."""
         return self.every // _OVERLAP_DIVISOR if self._is_large else 0
 
     @property
     def left(self) -> int:
-        """Steps until something is due."""
+        """Steps until a meeting has to begin or end."""
         return (self.every if self._under_way is None else self.overlap) - self.since
 
     def meet_if_due(self) -> None:
@@ -185,7 +187,7 @@ class Rounds:
 
     def _end_meeting(self) -> None:
         """Takes the outer step. If a member has left and another lacks an array, the meeting has no effect,
-        and its steps count as those of the next one."""
+        and its steps count for the next meeting."""
         begun, self._under_way = self._under_way, None
         assert begun is not None
         began_s = time.perf_counter()
@@ -198,7 +200,7 @@ class Rounds:
             mine = found[ranks.index(self._engine.rank)]
             self._unsent = own - mine
             own_steps = _flat(self._trainable) - begun.weights if self.since else None
-            self._take_over(self._mean(found, mine, begun.shares), own_steps)
+            self._take_outer_step(self._mean(found, mine, begun.shares), own_steps)
         self._spent_s += time.perf_counter() - began_s
 
     def _meet(self) -> None:
@@ -209,7 +211,7 @@ class Rounds:
         found = self._decoded(gathered, ranks, len(own))
         mine = found[ranks.index(self._engine.rank)]
         self._unsent = own - mine
-        self._take_over(self._mean(found, mine, self._shares(ranks)))
+        self._take_outer_step(self._mean(found, mine, self._shares(ranks)))
         self._spent_s += time.perf_counter() - began_s
 
     def flush(self, *, whole: bool) -> None:
@@ -226,23 +228,23 @@ class Rounds:
             self._meet()
         began_s, collectives = time.perf_counter(), self._engine.collectives
         own = self._difference(_flat(self._trainable)) if self.since else np.zeros(0, np.float32)
-        others = self._apart(slots=whole)
+        others = self._diverging(slots=whole)
         numbers = np.concatenate([own, _flat(others)])
         if len(numbers):
             gathered = self._gathered_floats(numbers)
             mean = self._mean(gathered, numbers, self._shares(collectives.met))
             if self.since:
-                self._take_over(mean[: len(own)])
+                self._take_outer_step(mean[: len(own)])
             _assign(others, mean[len(own) :])
         self._unequal = False
         if whole:
             self._unsent, self._unequal_slots = None, False
-            model_state.equalise(self._model, collectives)  # counters: the chief's
+            model_state.equalise(self._model, collectives)  # For what is not averaged, such as counters.
         self._spent_s += time.perf_counter() - began_s
 
     def _mean(self, found: Sequence[Floats], own: Floats, shares: Sequence[int]) -> Floats:
-        """The mean of the members' arrays. At some meetings members tell each other marks of their `own`, to
-        audit it. Raises TandemError if it is wrong."""
+        """The mean of the members' arrays. At some meetings members exchange marks of their `own` to audit
+        it: raises TandemError if it is wrong."""
         collectives = self._engine.collectives
         with np.errstate(invalid="ignore", over="ignore"):
             mean = outer.mean(found, shares)
@@ -256,15 +258,15 @@ class Rounds:
         return mean
 
     def _difference(self, weights: Floats) -> Floats:
-        """From the last outer step to these, and what was left out before."""
+        """From the weights after the last outer step to these, plus what earlier messages lost."""
         self.step_begins()
         assert self._weights is not None
         own = weights - self._weights
         return own if self._unsent is None else own + self._unsent
 
-    def _take_over(self, difference: Floats, own_steps: Floats | None = None) -> None:
-        """The outer step, the same on all members. ``own_steps``: how far this one's steps moved its weights
-        since the meeting began."""
+    def _take_outer_step(self, difference: Floats, own_steps: Floats | None = None) -> None:
+        """Takes the outer step, the same on all members. ``own_steps``: how far this member's steps moved its
+        weights since the meeting began."""
         momentum = model_state.outer_momentum[self._model]
         assert self._weights is not None
         with np.errstate(invalid="ignore", over="ignore"):
@@ -274,7 +276,7 @@ class Rounds:
         if own_steps is None:
             self._weights, self.since = None, 0
             return
-        # What constraints and narrow types changed is no part of the next difference.
+        # What constraints and narrow types changed must not be part of the next difference.
         self._weights = _flat(self._trainable)
         with np.errstate(invalid="ignore", over="ignore"):
             moved = self._weights + own_steps
@@ -286,7 +288,7 @@ class Rounds:
             if getattr(variable, "constraint", None) is not None:
                 variable.assign(variable.constraint(variable))
 
-    # --- what travels
+    # --- what is sent
 
     def _gathered(self, data: bytes) -> list[bytes]:
         collectives = self._engine.collectives
@@ -295,7 +297,7 @@ class Rounds:
         return found
 
     def _decoded(self, gathered: Sequence[bytes], ranks: Sequence[int], size: int) -> list[Floats]:
-        """The differences of members of these ranks. Raises TandemError."""
+        """The differences of the members with these ranks. Raises TandemError for malformed ones."""
         found: dict[int, Floats] = {}
         broken = []
         for rank, data in zip(ranks, gathered, strict=True):
@@ -308,7 +310,7 @@ class Rounds:
         return self._sound(found, broken, ranks, size)
 
     def _gathered_floats(self, own: Floats) -> list[Floats]:
-        """The same for float32 numbers."""
+        """Every member's ``own``, sent in float32. Raises TandemError for malformed ones."""
         gathered = self._gathered(own.astype("<f4").tobytes())
         found: dict[int, Floats] = {}
         broken, ranks = [], self._engine.collectives.met
@@ -325,15 +327,15 @@ class Rounds:
     def _sound(
         self, found: dict[int, Floats], broken: Sequence[int], ranks: Sequence[int], size: int
     ) -> list[Floats]:
-        """Accepts numbers that do not count from every member, as a training may diverge; from some they are
-        an error."""
+        """The members' arrays, by ``ranks``. Raises TandemError if numbers do not count only of some of them:
+        from all members they are accepted, as a training may diverge."""
         if broken and len(broken) < len(ranks):
             collectives = self._engine.collectives
-            collectives.failure = _went_apart(collectives.named(broken[0]))
+            collectives.failure = _not_finite(collectives.named(broken[0]))
             raise collectives.failure
         return [found.get(rank, np.full(size, np.nan, np.float32)) for rank in ranks]
 
-    # --- what is where
+    # --- which variables, which shares
 
     def _shares(self, ranks: Sequence[int]) -> list[int]:
         found = [self._engine.share_numbers[rank] for rank in ranks]
@@ -343,9 +345,9 @@ class Rounds:
     def _trainable(self) -> list[Any]:
         return [v for v in local_state.values_of(self._model.trainable_variables) if v.dtype.is_floating]
 
-    def _apart(self, *, slots: bool) -> list[Any]:
-        """State besides weights that steps write from own rows: BatchNormalization's statistics, and
-        ``slots``."""
+    def _diverging(self, *, slots: bool) -> list[Any]:
+        """State besides weights that steps write from own rows, such as BatchNormalization's statistics.
+        ``slots``: optimizers' variables, too."""
         every = [*self._model.non_trainable_variables, *model_state.outside_keras(self._model)]
         if slots:
             every += [v for optimizer in model_state.optimizers(self._model) for v in optimizer.variables]
@@ -357,7 +359,7 @@ class Rounds:
         ]
 
 
-def _went_apart(name: str) -> TandemError:
+def _not_finite(name: str) -> TandemError:
     return TandemError(
         code="weights-not-finite",
         what=f"The weights became NaN, infinite or larger than 10³⁰ only on {name}, between two meetings.",
@@ -387,9 +389,9 @@ def _flat(variables: Sequence[Any]) -> Floats:
 
 
 def _assign(variables: Sequence[Any], numbers: Floats) -> None:
-    place = 0
+    begin = 0
     for variable in variables:
         size = int(variable.shape.num_elements())
-        part = numbers[place : place + size].reshape(variable.shape)
+        part = numbers[begin : begin + size].reshape(variable.shape)
         variable.assign(part.astype(variable.dtype.as_numpy_dtype))
-        place += size
+        begin += size

@@ -1,1 +1,1 @@
-"""Keeps checkpoints of a whole training, and resumes from one."""
+"""Writes checkpoints of a whole training, and resumes from one."""

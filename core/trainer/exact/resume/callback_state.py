@@ -1,7 +1,7 @@
-"""Callbacks' plain data: kept in a checkpoint, restored when a fit resumes.
+"""Callbacks' plain data: stored in a checkpoint, restored when a fit resumes.
 
-A checkpoint may come from another laptop. So only numbers go into a callback: its texts (paths, commands) and
-whatever its class defines stay as this process' script gives them.
+A checkpoint may come from another laptop. So only numbers are restored into a callback: its texts (paths,
+commands) and whatever its class defines stay as this process' script sets them.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.resume import own_generators, plain
 
 _OF_THIS_PROCESS: dict[str, set[str]] = {
-    "CSVLogger": {"append", "append_header"},  # its file has been reopened for appending
-    "EarlyStopping": {"min_delta"},  # Keras sets its sign when it first compares
+    "CSVLogger": {"append", "append_header"},  # Its file has been reopened for appending.
+    "EarlyStopping": {"min_delta"},  # Keras sets its sign when it first compares.
     "ReduceLROnPlateau": {"min_delta"},
     **private.OF_THE_PROCESS,
 }
 _METRICS_NAMES: dict[str, set[str]] = {"CSVLogger": {"keys"}, "History": {"history"}}
 """Attributes of Keras' own callbacks whose texts are names of metrics."""
 _NAME = re.compile(r"\w[\w .:=%+-]{0,199}|(?:val_)?<lambda>")
-"""Matches no path, and nothing that a shell would interpret: scripts name files after metrics."""
+"""A metric's name. Scripts name files after metrics, so no path matches, nor what a shell would interpret."""
 _ABSENT = object()
 
 
 def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
-    """[class name, {attribute: value}]; a copy. `say` gets what it leaves out of a user's own callback."""
+    """[class name, {attribute: value}], a copy. Reports by `say` what it leaves out of a user's callback."""
     held: dict[str, Any] = {}
-    never = private.OF_THE_FIT | _of(callback, _OF_THIS_PROCESS)
+    never = private.OF_THE_FIT | _listed(callback, _OF_THIS_PROCESS)
     for name, value in vars(callback).items():
         if name in never:
             continue
         if plain.is_plain(value):
             held[name] = copy.deepcopy(value)
-        elif not (_of_keras(callback) or callable(value) or own_generators.is_generator(value)):
+        elif not (_is_keras(callback) or callable(value) or own_generators.is_generator(value)):
             say(
                 f"Checkpoints leave out {type(callback).__name__}.{name}: it holds a {type(value).__name__}, "
                 "and only numbers, texts, arrays, lists and dicts of them are kept."
@@ -51,7 +51,7 @@ def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
 
 
 def is_state(value: Any) -> bool:
-    """Whether it has the shape of what ``capture`` returns."""
+    """Whether ``value`` has the form of what ``capture`` returns."""
     match value:
         case [str(), dict()]:
             return True
@@ -59,18 +59,19 @@ def is_state(value: Any) -> bool:
 
 
 def restore(callback: Any, kept: Sequence[Any], say: Callable[[str], None]) -> None:
-    """Does nothing to a callback other than the kept one. `say` gets what stays unchanged."""
+    """Restores what ``capture`` returned, unless it is of another class. Reports by `say` what stays
+    unchanged."""
     if not is_state(kept) or type(callback).__name__ != kept[0]:
         return
     name, held = kept
-    never = private.OF_THE_FIT | _of(callback, _OF_THIS_PROCESS)
+    never = private.OF_THE_FIT | _listed(callback, _OF_THIS_PROCESS)
     for attribute, value in held.items():
         if attribute in never:
             continue
         if _may_change(callback, attribute, value):
             setattr(callback, attribute, value)
         elif str(attribute).isidentifier() and (
-            not _of_keras(callback) or attribute in _of(callback, _METRICS_NAMES)
+            not _is_keras(callback) or attribute in _listed(callback, _METRICS_NAMES)
         ):
             say(
                 f"{name}.{attribute:.100} keeps the script's value, not the checkpoint's: text is not "
@@ -86,8 +87,8 @@ def _may_change(callback: Any, attribute: Any, value: Any) -> bool:
     present = vars(callback).get(attribute, default)
     known = present is not _ABSENT or attribute in _named_by_code(type(callback))
     if not all(each is _ABSENT or plain.is_plain(each) for each in (default, present)):
-        return False  # a method, a property; a path, an open file
-    if attribute in _of(callback, _METRICS_NAMES):
+        return False  # For example a method, a property, a path, an open file.
+    if attribute in _listed(callback, _METRICS_NAMES):
         return known and all(_NAME.fullmatch(text) for text in _texts(value).values())
     return known and _texts(value) == _texts(present)
 
@@ -110,16 +111,16 @@ def _texts(value: Any, place: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], str
 
 
 def _named_by_code(cls: type) -> set[str]:
-    """Names that its methods use: an attribute that on_epoch_begin creates is missing in mid-epoch."""
+    """Names that the class's methods use: an attribute set by on_epoch_begin is missing in mid-epoch."""
     methods = (each for base in cls.__mro__ for each in vars(base).values() if isinstance(each, FunctionType))
     return {name for method in methods for name in method.__code__.co_names}
 
 
 def before_train_begin(callbacks: Sequence[Any], epoch: int) -> None:
-    """Prepares a log that resumes in `epoch` for appending, without lines that will be trained again."""
+    """Prepares logs for appending from `epoch` on: removes lines of epochs that will be trained again."""
     for callback in callbacks:
         if isinstance(callback, keras.callbacks.CSVLogger):
-            if epoch or not callback.append:  # otherwise the file may be from earlier trainings alone
+            if epoch or not callback.append:  # Otherwise all lines may be of earlier trainings.
                 _cut(Path(callback.filename), callback.sep, epoch)
             callback.append = True
 
@@ -142,11 +143,11 @@ def _epoch_of(line: str, separator: str) -> int:
     return int(first) if first.isdecimal() else -1
 
 
-def _of(callback: Any, attributes: dict[str, set[str]]) -> set[str]:
-    """The attributes listed for the Keras classes that it derives from."""
+def _listed(callback: Any, attributes: dict[str, set[str]]) -> set[str]:
+    """The attributes listed for the Keras classes that the callback derives from."""
     names = (cls.__name__ for cls in type(callback).__mro__ if cls.__module__.startswith("keras."))
     return set().union(*(attributes.get(name, set()) for name in names))
 
 
-def _of_keras(callback: Any) -> bool:
+def _is_keras(callback: Any) -> bool:
     return type(callback).__module__.startswith("keras.")

@@ -1,4 +1,4 @@
-"""One call of fit: its position, what a checkpoint keeps of it, and how it resumes. Main thread."""
+"""One call of fit: its position, its part of a checkpoint, and how it resumes. Main thread."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ class Host(Protocol):
     def stopping(self) -> bool: ...
 
     def begin_after(self, step: int, epochs: int) -> None:
-        """The resumed run had done so many steps and whole epochs."""
+        """Continues the counts of the resumed run, which had done `step` steps and `epochs` whole epochs."""
 
     def from_chief(self, data: bytes, read: Callable[[bytes], _T]) -> _T:
-        """The result of ``read`` on the chief's bytes, on each member. It raises TandemError for others."""
+        """The result of ``read`` on the chief's bytes, on each member. ``read`` raises TandemError for
+        malformed bytes."""
 
     def prepare(self, model: Any, iterator: Any) -> None:
-        """Creates every variable of a fit."""
+        """Creates every variable that a fit needs."""
 
     def say_once(self, words: str, *, difference: bool = False) -> None: ...
 
@@ -60,10 +61,11 @@ class Checkpoints(Protocol):
 
     @property
     def due_at_epochs_end(self) -> bool:
-        """The same at an epoch's end, by this member's clock; with several, the chief's counts."""
+        """Whether one is due at an epoch's end, by this member's clock; with several members, the chief's
+        counts."""
 
     def passed(self, seconds: float) -> None:
-        """Records that training went on for `seconds`; the same number on every member."""
+        """Records `seconds` of training; the same number on every member."""
 
     def capture(self, model: Any) -> list[Any]:
         """Copies of all the model's variables' values."""
@@ -71,16 +73,15 @@ class Checkpoints(Protocol):
     def write(self, moment: Moment, now: Any | None, *, wait: bool = False) -> None: ...
 
     def ended(self, fit: FitProgress, history: Any) -> None:
-        """A fit has ended: later checkpoints hold its results."""
+        """Call when a fit has ended: later checkpoints contain its results."""
 
     def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
-        """Their plain values; the chief's for callbacks that only the chief may run."""
+        """The callbacks' plain values; the chief's for callbacks that only the chief may run."""
 
 
 @dataclass(eq=False)
 class FitProgress:
-    """The position of a fit, and its resumption. `number` -1: no checkpoint contains it, and calls here do
-    nothing."""
+    """The position of a fit, and how it resumes. With `number` -1, no checkpoint contains it."""
 
     keeper: Checkpoints
     model: Any
@@ -101,15 +102,15 @@ class FitProgress:
     _history: Any = None
     _iterator: Positioned | None = None
     _validations: int = 0
-    """Validations done in all, the previous run's included."""
+    """Validations done, including the previous run's."""
     _validations_unread: int = 0
     """Validations of the previous run, until their data has been read again."""
     _generators_set: frozenset[str] = frozenset()
-    """Names of the script's own generators that the checkpoint has set."""
+    """Names of the script's own generators that were set from the checkpoint."""
     _random: dict[str, Any] = field(default_factory=dict)
     """The random states when the fit began."""
     _data: tuple[Any, ...] = ()
-    """What the script gave to train and to validate on."""
+    """The script's data for training and for validation."""
     _before_validation: tuple[Moment, Any] | None = None
     _kept_at_stop: bool = False
 
@@ -118,25 +119,27 @@ class FitProgress:
         return None if self._iterator is None else self._iterator.num_batches
 
     def done_with(self, batch: int) -> int:
-        """Batches done in the epoch, after Keras signalled `batch`'s end: it counts a last call as whole."""
+        """Batches done in the epoch when Keras signals the end of `batch`: it counts an epoch's last call as
+        whole."""
         most = self.batches_in_epoch
         return batch + 1 if most is None else min(batch + 1, most)
 
     def mean_rows(self, size: int, done: int, batch: int) -> float:
-        """Rows of a batch, the mean over the last `done` of the epoch's first `batch`: `size`, but for the
-        epoch's last."""
+        """Mean rows of the last `done` of the epoch's first `batch` batches. All but the epoch's last have
+        `size` rows."""
         data = self._iterator
         last = data.last_rows if size and data is not None and batch == data.known_batches else None
         return size if last is None else size - (size - last) / done
 
     @property
     def kept(self) -> bool:
+        """Whether checkpoints contain this fit."""
         return self.number >= 0
 
     def change(self, call: dict[str, Any]) -> None:
-        """Changes Keras' arguments: to begin at another epoch, or not to train at all.
+        """Changes Keras' arguments, if the fit resumes, to begin at another epoch, or not to train at all.
 
-        Raises TandemError if the checkpoint holds something else.
+        Raises TandemError if the checkpoint is malformed.
         """
         self._data = (call.get("x"), call.get("validation_data"))
         if self.outcome is not None:
@@ -149,7 +152,7 @@ class FitProgress:
     # --- called by the fit
 
     def began(self) -> None:
-        """Call before anything of the fit happens."""
+        """Call before the fit does anything."""
         self.under_way = True
         if not self.kept or self.outcome is not None:
             return
@@ -159,11 +162,11 @@ class FitProgress:
         self._random = randomness.capture()
 
     def over(self) -> None:
-        """The fit ended, successfully or not."""
+        """Call when the fit has ended, successfully or not."""
         self.under_way = False
 
     def ended(self, history: Any) -> None:
-        """The fit ran to its end."""
+        """Call when the fit has run to its end."""
         if self.outcome is None:
             self.keeper.ended(self, history)
             return
@@ -175,7 +178,7 @@ class FitProgress:
         self._restore_own(self.outcome["random"], {}, ())
 
     def opened(self, iterator: Positioned) -> None:
-        """Keras opened data; the first is the training's."""
+        """Call when Keras has opened data; the first is the training's."""
         if self._iterator is None:
             self._iterator = iterator
 
@@ -183,13 +186,14 @@ class FitProgress:
         """Call after the callbacks' on_train_begin."""
         self._history = history
         if self.resumed is not None:
-            # A state restored by one of Keras' callbacks no longer counts.
+            # Overrides a state that one of Keras' callbacks restored.
             private.set_initial_epoch(self.model, None)
             if not self.resumed["batch"]:
                 self._resume()
 
     def epoch_begins(self, epoch: int) -> bool:
-        """Whether it resumes in the middle of this epoch, so that callbacks already saw its beginning."""
+        """Call when an epoch begins. Returns whether the fit resumes in the middle of it, so that callbacks
+        have already seen its beginning."""
         self._epoch, self.batch, self.logs = epoch, 0, None
         if self.resumed is None:
             return False
@@ -208,16 +212,18 @@ class FitProgress:
             self.keeper.write(self._moment(), self._tree(self.keeper.capture(self.model)))
 
     def validation_begins(self) -> None:
-        """Call before its callbacks. Remembers the state: a Stop inside would leave half an epoch's end.
+        """Call before the validation's callbacks. Holds the state for a checkpoint, should a Stop cut the
+        validation short.
 
-        Variables are held, not copied: a validation changes few of them, and most are never written.
+        Variables are referenced, not copied: a validation changes few of them, and most checkpoints of it are
+        never written.
         """
         iterator = private.validation_iterator(self.model)
         if self._validations_unread and iterator is not None:
             generators = randomness.Generators()
             iterator.read_again(self._validations_unread)
-            # Others that moved draw the data: reading has brought these to their place.
-            generators.set_back(self._generators_set)
+            # Other generators that moved draw the data: reading has brought them to their position.
+            generators.restore(self._generators_set)
             self._validations_unread = 0
         self.logs_before = {}
         if self.kept:
@@ -251,7 +257,7 @@ class FitProgress:
         )
 
     def _tree(self, model: list[Any]) -> dict[str, Any]:
-        """``model``: the values of its variables."""
+        """The state of this fit, for a checkpoint. ``model``: the values of the model's variables."""
         data = self._iterator
         assert data is not None
         return {
@@ -269,11 +275,11 @@ class FitProgress:
         }
 
     def random_now(self) -> dict[str, Any]:
-        """All random states, the script's own generators among them."""
+        """All random states, including those of the script's own generators."""
         return {**randomness.capture(), "own": own_generators.states(self.callbacks)}
 
     def _restore_own(self, random: dict[str, Any], before: dict[str, Any], data: Sequence[Any]) -> None:
-        """``before``: the own generators' states before `data` was read again."""
+        """Restores the script's own generators. ``before``: their states before `data` was read again."""
         say = functools.partial(self.keeper.host.say_once, difference=True)
         own = random.get("own", {})
         self._generators_set = own_generators.restore(own, before, data, self.callbacks, say)

@@ -2,8 +2,8 @@
 thread.
 
 All members decide the same. A resumed script runs from its top, and its fits are counted: one that had ended
-is not trained again but takes over its results (variables, history, callbacks' values, random states); the
-one that was under way resumes at its batch; later ones are trained as usual.
+is not trained again, but gets its results from the checkpoint (variables, history, callbacks' values, random
+states); the one that was under way resumes at its batch; later ones are trained as usual.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Moment
 
 FIRST_S = 10.0
-"""Seconds of training before the first checkpoint, and the least between two."""
+"""Seconds of training before the first checkpoint, and least seconds between two."""
 MOST_S = 600.0
 COST = 0.01
 """Largest share of a training's time spent on checkpoints; exceeded if one takes over ``COST * MOST_S``, as
 they are at most ``MOST_S`` apart."""
-FIRST_LOOK, MOST_PORTIONS = 2, 1 << 20
-"""Portions of steps after which the chief first looks at its clock, and the most until it looks again."""
+FIRST_CHECK, MOST_PORTIONS = 2, 1 << 20
+"""Portions of steps after which the chief first checks its clock, and the most until it checks again."""
 
 
 class Keeper:
-    """The checkpoints of this process. With `order` None it keeps nothing and costs nothing."""
+    """The checkpoints of this process. With `order` None it writes none and costs nothing."""
 
     def __init__(self, order: Checkpointing | None, host: Host, writers: tuple[type, ...] = ()) -> None:
         self.host = host
@@ -57,14 +57,15 @@ class Keeper:
         self._fit: FitProgress | None = None
         self._passed_s = 0.0
         self._kept_s = time.monotonic()
-        self._portions, self._look_at = 0, FIRST_LOOK
+        self._portions, self._check_at = 0, FIRST_CHECK
+        """Portions since the last checkpoint, and after how many of them the chief next checks its clock."""
         self._first_s = 0.0
         """When the first of these portions was done, by this member's clock."""
         self._ended: Moment | None = None
-        """The state after the last fit that ended, until a checkpoint has it."""
+        """The moment after the last fit that ended, until a checkpoint contains it."""
 
     def begin(self, model: Any, callbacks: Sequence[Any]) -> FitProgress:
-        """Begins a call of fit. One inside another, such as from a callback, is not kept."""
+        """Begins a call of fit. Checkpoints leave out a fit inside another, such as in a callback."""
         if not self.enabled or (self._fit is not None and self._fit.under_way):
             return FitProgress(self, model, (), -1)
         progress = self._fit = FitProgress(self, model, tuple(callbacks), self._fits)
@@ -72,7 +73,7 @@ class Keeper:
         if self._resumed is not None:
             last = self._resumed.head.moment.fit
             if progress.number < last:
-                # None if it ended by an error that the script caught: it runs, and fails, again.
+                # None if it ended with an error that the script caught: it runs, and fails, again.
                 assert self._writer is not None
                 progress.outcome = self._writer.outcome(progress.number)
             elif progress.number == last:
@@ -80,7 +81,7 @@ class Keeper:
         return progress
 
     def logs_before(self, model: Any) -> dict[str, float]:
-        """Logs of an epoch that resumes with no batch left."""
+        """The checkpoint's logs, for an epoch that resumes with no batch left."""
         fit = self._fit
         return fit.logs_before if fit is not None and fit.under_way and fit.model is model else {}
 
@@ -89,37 +90,38 @@ class Keeper:
     def passed(self, seconds: float) -> None:
         """Records a portion of steps that took `seconds`; the same number on every member.
 
-        Callbacks and data take time as well, different on each member: the chief's clock counts.
+        Callbacks and data take time as well, which differs between members: the chief's clock counts.
         """
         self._passed_s += seconds
         self._portions += 1
         if self._portions == 1:
             self._first_s = time.monotonic()
-        if self.enabled and self._by_cost and self._portions >= self._look_at:
-            self._look_at_clock()
+        if self.enabled and self._by_cost and self._portions >= self._check_at:
+            self._check_clock()
 
-    def _look_at_clock(self) -> None:
-        """The chief announces after how many portions it looks again; 0: a checkpoint is due.
+    def _check_clock(self) -> None:
+        """The chief announces after how many portions it checks its clock again; 0: a checkpoint is due.
 
-        At most as many as so far: a slow callback may run now and then.
+        At most as many as there were so far: a slow callback may run now and then.
         """
         lasted_s = time.monotonic() - self._first_s
         left_s = self.every_s - lasted_s
         half = left_s * self._portions / max(lasted_s, 1e-6) / 2
         own = 0 if left_s <= 0 else int(min(MOST_PORTIONS, self._portions, max(1, half)))
         chief_portions = self.host.from_chief(struct.pack(">I", own), _portions)
-        self._look_at = self._portions + max(1, chief_portions)
+        self._check_at = self._portions + max(1, chief_portions)
         if chief_portions == 0:
             self.make_due()
 
     @property
     def due_by_clock(self) -> bool:
-        """Whether a checkpoint is due by this member's clock, without regard to steps; the chief's counts."""
+        """Whether a checkpoint is due by this member's clock, regardless of steps; the chief's clock
+        counts."""
         is_late = self._portions > 0 and time.monotonic() - self._first_s >= self.every_s
         return self.enabled and self._by_cost and is_late
 
     def make_due(self) -> None:
-        """The members agreed on it."""
+        """Makes a checkpoint due; call it on every member."""
         self._passed_s = max(self._passed_s, self.every_s)
 
     @property
@@ -129,12 +131,13 @@ class Keeper:
 
     @property
     def due_at_epochs_end(self) -> bool:
-        """The same at an epoch's end, by this member's clock; with several, the chief's counts."""
+        """Whether one is due at an epoch's end, by this member's clock; with several members, the chief's
+        counts."""
         return self.enabled and time.monotonic() - self._kept_s >= self._pause_s
 
     @property
     def _pause_s(self) -> float:
-        """An epoch's end only renews an older checkpoint."""
+        """Least seconds between a checkpoint and the one at an epoch's end."""
         return self.every_s if self._by_cost else min(FIRST_S, self.every_s / 2)
 
     # --- what
@@ -148,6 +151,7 @@ class Keeper:
         return list(values)
 
     def write(self, moment: Moment, now: Any | None, *, wait: bool = False) -> None:
+        """Writes a checkpoint. ``now``: the current fit; None between fits. ``wait``: until it is written."""
         assert self._writer is not None
         if now is not None:
             now = {**now, "random": {**now["random"], "now": self._with_chiefs(now["random"]["now"])}}
@@ -155,18 +159,18 @@ class Keeper:
             cost_s = self._captured_s + self._writer.cost_s
             own_s = min(MOST_S, max(FIRST_S, cost_s / COST))
             self.every_s = self.host.from_chief(struct.pack(">d", own_s), _seconds)
-        # Written or not: all members count alike, and only some of their writers may be busy.
+        # Even if this writer is busy: others' may not be, and all members must count alike.
         self._passed_s, self._kept_s = 0.0, time.monotonic()
-        self._portions, self._look_at = 0, FIRST_LOOK
+        self._portions, self._check_at = 0, FIRST_CHECK
         shares, sure_step = self.host.shares_kept, self.sure_step
         if self._writer.write(moment, shares, now, wait=wait, sure_step=sure_step) or wait:
-            self._ended = None  # with ``wait``, all available time has passed
+            self._ended = None  # With ``wait``, there is no time for another attempt.
 
     def ended(self, progress: FitProgress, history: Any) -> None:
-        """A fit ended: later checkpoints hold its results."""
+        """Call when a fit has ended: later checkpoints contain its results."""
         if self._writer is None or not progress.kept or self.host.stopping:
             return
-        # The chief's clock decides: a member using its own would count on from another moment.
+        # The chief's clock decides: otherwise members would count from different moments.
         due = self.host.from_chief(b"due" if self.due_at_epochs_end else b"", b"due".__eq__)
         tree = {
             "model": self.capture(progress.model),
@@ -187,10 +191,8 @@ class Keeper:
         return self._resumed is not None and self._resumed.head.whole
 
     def moments_until(self, step: int) -> list[Moment]:
-        """Moments that the training may go back to: checkpoints here of at most `step` steps, the newest
-        first.
-
-        Empty outside a fit that keeps checkpoints.
+        """Moments of this member's checkpoints of at most `step` steps, to which the training may go back,
+        the newest first. Empty outside a fit that checkpoints contain.
         """
         if (
             self._writer is None
@@ -202,27 +204,29 @@ class Keeper:
         return [moment for moment in self._writer.moments() if moment.step <= step]
 
     def go_back(self, moment: Moment) -> None:
-        """Makes this the checkpoint to resume from, with whole batches. Raises ``OSError``."""
+        """Marks the checkpoint of this moment as the one to resume from, with whole batches. Raises
+        ``OSError``."""
         assert self._writer is not None
         self._ended = None
         self._writer.go_back(moment)
 
     def stopped(self) -> None:
-        """The script was stopped. In a fit, its state is already kept; after one, this keeps its results."""
+        """Call when the script was stopped. A Stop in a fit already wrote a checkpoint; after a fit, this
+        writes one with its results."""
         if self._ended is not None:
             self.write(self._ended, None, wait=True)
 
     def end(self) -> None:
-        """The training ended: nothing more is written."""
+        """Call when the training has ended: writes nothing more."""
         if self._writer is not None:
             self._writer.end()
 
     def _with_chiefs(self, random: dict[str, Any]) -> dict[str, Any]:
-        """Random states with the chief's of the script's own generators: unseeded ones differ."""
+        """``random``, with the chief's states of the script's own generators: unseeded ones differ."""
         return {**random, "own": self.host.from_chief(plain.pack(random["own"]), _generators)}
 
     def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
-        """Their plain values; the chief's for callbacks that only the chief may run."""
+        """The callbacks' plain values; the chief's for callbacks that only the chief may run."""
         states = [callback_state.capture(each, self.host.say_once) for each in callbacks]
         places = [place for place, each in enumerate(callbacks) if isinstance(each, self.writers)]
         if places:
@@ -242,7 +246,7 @@ def _seconds(data: bytes) -> float:
 
 
 def _portions(data: bytes) -> int:
-    """Raises TandemError."""
+    """A number of portions. Raises TandemError."""
     if len(data) == 4 and (portions := int.from_bytes(data, "big")) <= MOST_PORTIONS:
         return portions
     raise plain.broken("not a number of portions")
@@ -257,7 +261,7 @@ def _generators(data: bytes) -> Any:
 
 
 def _states(data: bytes, count: int) -> list[Any]:
-    """States of so many callbacks, as ``callback_state.capture`` makes them. Raises TandemError."""
+    """States of `count` callbacks, as ``callback_state.capture`` returns them. Raises TandemError."""
     match plain.unpack(data):
         case list() as states if len(states) == count and all(map(callback_state.is_state, states)):
             return states

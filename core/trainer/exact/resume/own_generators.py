@@ -1,8 +1,8 @@
-"""The script's own random generators, such as ``np.random.default_rng(1)``: found by name, for checkpoints.
+"""Finds the script's own random generators, such as ``np.random.default_rng(1)``, by name, for checkpoints.
 
-Found are those that a variable of the script's modules and running functions holds, or a callback, directly
-or within its own objects. Security invariant: a checkpoint may come from another laptop, so it only sets
-numbers in range, in generators that the script has under the same name.
+It finds generators held by variables of the script's modules and running functions, or by callbacks, directly
+or within the script's own objects. Security invariant: a checkpoint may come from another laptop, so it only
+sets numbers in range, in generators that the script has under the same name.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from core.trainer.exact.resume import plain
 
 _DEEPEST = 4
 _MOST = 5000
-"""Objects looked at."""
+"""Most objects searched."""
 _MOST_ITEMS = 64
-"""Items of a list or dict looked at."""
+"""Most items searched of a list or dict."""
 WORDS = 624
 """Words of the Mersenne Twister's state."""
 _CORE, _LIBRARY = str(Path(__file__).parents[3]), sysconfig.get_paths()["stdlib"]
@@ -56,8 +56,8 @@ def _within(roots: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
             found.setdefault(name, []).append(value)
         elif depth:
             left += [(f"{name}.{part}", held, depth - 1) for part, held in _parts(value)]
-    # Several under one name, as of a function that calls itself: with their number, as one more or less would
-    # give each the state of another.
+    # Several may have one name, as in a function that calls itself. The name contains their count: with one
+    # more or less, each would get another's state.
     return {
         name if len(alike) == 1 else f"{name} ({place} of {len(alike)})": each
         for name, alike in found.items()
@@ -66,7 +66,7 @@ def _within(roots: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
 
 
 def states(callbacks: Sequence[Any] = ()) -> dict[str, State]:
-    """What a checkpoint keeps of each generator, by name."""
+    """Each generator's state for a checkpoint, by name."""
     return {name: _state(generator) for name, generator in find(callbacks).items()}
 
 
@@ -77,10 +77,11 @@ def restore(
     callbacks: Sequence[Any],
     say: Callable[[str], None],
 ) -> frozenset[str]:
-    """Sets generators to the checkpoint's states, except those that draw `data`, or that differ from their
-    states `before` it was read again: reading it brings these to their place. Returns the names of those set.
+    """Sets generators to the checkpoint's states. Returns the names of those set.
 
-    Names those that cannot be set. Raises TandemError for anything that ``states`` does not make.
+    Leaves out those that draw `data`, or differ from their states `before` it was read again: reading it has
+    brought them to their position. Reports by `say` those that cannot be set. Raises TandemError for anything
+    that ``states`` does not return.
     """
     if not isinstance(kept, dict):
         raise plain.broken("random generators")
@@ -102,20 +103,20 @@ def restore(
     return frozenset(done)
 
 
-class Held:
-    """The states that all generators have now, to be set back in this process."""
+class Snapshot:
+    """The present states of all generators, to be restored in this process."""
 
     def __init__(self) -> None:
         self._generators = [(name, each, _raw(each)) for name, each in find().items()]
 
-    def set_back(self, names: Collection[str] | None = None) -> None:
-        """``names``: of those to set back, else all."""
+    def restore(self, names: Collection[str] | None = None) -> None:
+        """``names``: the generators to restore; None: all."""
         for name, generator, raw in self._generators:
             if names is None or name in names:
                 _set_raw(generator, raw)
 
 
-# --- where they are
+# --- finding them
 
 
 def _roots(callbacks: Sequence[Any]) -> Iterator[tuple[str, Any]]:
@@ -163,7 +164,7 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
             for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
                 try:
                     yield name, cell.cell_contents
-                except ValueError:  # not assigned yet
+                except ValueError:  # Not assigned yet.
                     continue
         case types.MethodType():
             yield "self", value.__self__
@@ -176,7 +177,7 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _used(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Generators of its module that a function names."""
+    """Generators that a function's code names in its module."""
     names, there = function.__code__.co_names, function.__globals__
     return ((name, there[name]) for name in names if name in there and is_generator(there[name]))
 
@@ -187,7 +188,7 @@ def _is_own(kind: type) -> bool:
     return kind.__module__ == "__main__" or _is_scripts(getattr(module, "__file__", None) or "")
 
 
-# --- what they are
+# --- reading and setting them
 
 
 def is_generator(value: Any) -> bool:
@@ -233,7 +234,7 @@ def _state(generator: Any) -> State:
 
 
 def _set(generator: Any, own: State, state: Any) -> bool:
-    """Whether a generator whose state is `own` could be set to the kept `state`."""
+    """Sets a generator, whose state is `own`, to `state`. Returns whether that was possible."""
     match state:
         case ["variable", np.ndarray() as numbers] if own[0] == "variable":
             if (numbers.shape, numbers.dtype) != (own[1].shape, own[1].dtype):
@@ -268,8 +269,10 @@ def _set(generator: Any, own: State, state: Any) -> bool:
 
 
 def is_twister(numbers: np.ndarray) -> bool:
-    """Whether these are numbers of a Mersenne Twister. NumPy and Python accept any position within its state,
-    and would read the memory behind it."""
+    """Whether these are a valid state of a Mersenne Twister.
+
+    NumPy and Python do not check the position within it, and would read the memory behind it.
+    """
     if numbers.shape != (WORDS + 1,) or numbers.dtype.name != "uint64":
         return False
     return int(numbers[-1]) <= WORDS and int(numbers[:-1].max()) < 2**32

@@ -1,7 +1,7 @@
 """Plain data as bytes and back, exactly: None, bool, int, float, str, list, tuple, dict, NumPy arrays.
 
 A tree becomes JSON; arrays are stored beside it, end to end. Nothing is pickled, so reading runs no code.
-Reading checks everything it relies on: a file may come from another laptop.
+Reading checks everything that it relies on: a file may come from another laptop.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ Tree = Annotated[Any, msgspec.Meta(extra={"bounded_by": "load"})]
 """Plain data, no longer and no deeper than ``load`` accepts."""
 
 
-class _Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Dump(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tree: Tree
     """Checked as it is decoded."""
     arrays: Files[_Array]
 
 
-_DECODER = msgspec.json.Decoder(_Told)
+_DECODER = msgspec.json.Decoder(_Dump)
 
 
 class NotPlain(ValueError):
@@ -64,11 +64,11 @@ def is_plain(value: Any) -> bool:
 
 
 def dump(value: Any) -> tuple[bytes, list[np.ndarray]]:
-    """(JSON, arrays whose bytes go end to end into one file). Raises NotPlain."""
+    """(JSON, arrays whose bytes are stored end to end in one file). Raises NotPlain."""
     arrays: list[np.ndarray] = []
     tree = _encode(value, arrays, 0)
     index = tuple(_Array(array.dtype.name, array.shape) for array in arrays)
-    return msgspec.json.encode(_Told(tree, index)), arrays
+    return msgspec.json.encode(_Dump(tree, index)), arrays
 
 
 def load(json: bytes, data: bytes | memoryview) -> Any:
@@ -89,6 +89,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(packed: bytes) -> Any:
+    """The packed tree. Raises TandemError for anything else."""
     end = 4 + int.from_bytes(packed[:4], "big")
     return load(packed[4:end], packed[end:])
 

@@ -1,4 +1,4 @@
-"""Brings a fit's data to another process' position, by reading the same data again."""
+"""Brings a fit's data to the position that another process had, by reading the same data again."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from core.vocabulary.errors import TandemError
 class Positioned(private.Epochs):
     """Keras' iterator over epochs, which counts them and can begin in the middle of one.
 
-    Reading again instead of skipping brings shuffle buffers, generators and random maps to the same position,
-    whatever the data is made of.
+    Reading again, instead of skipping, brings shuffle buffers, generators and random maps to the same
+    position, whatever the data consists of.
     """
 
     passes = 0
@@ -39,15 +39,16 @@ class Positioned(private.Epochs):
         return super().__iter__()
 
     def read_again(self, passes: int) -> None:
-        """Repeats what Keras' evaluate does with validation data: it begins anew every time."""
+        """Reads the data `passes` times, each time from its beginning, as Keras' evaluate reads validation
+        data."""
         for _ in range(passes):
             self._read_epoch()
             self.reset()
 
     def go_to(self, passes: int, batches: int, random: dict[str, Any] | None) -> None:
-        """Goes to the position after `batches` batches of the epoch that follows `passes` whole ones.
+        """Goes to the position after `passes` whole epochs and `batches` batches of the next one.
 
-        `random`: the states when that epoch began. Raises TandemError if the data ends too early.
+        `random`: the random states when that epoch began. Raises TandemError if the data ends too early.
         """
         for _ in range(passes):
             self._read_epoch()
@@ -67,7 +68,7 @@ class Positioned(private.Epochs):
         self._suspended = self.under_way
 
     def read(self, item: Any) -> int:
-        """Reads the batches that one item of the iterator stands for; returns how many there were."""
+        """Reads the batches of one item of the iterator; returns how many there were."""
         done = 0
         try:
             while done < self.steps_per_execution:

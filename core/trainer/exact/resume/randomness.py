@@ -26,13 +26,14 @@ def capture() -> dict[str, Any]:
 
 
 def restore(state: dict[str, Any]) -> None:
-    """Restores a captured state. Raises TandemError for anything that ``capture`` does not make.
+    """Restores a captured state. Raises TandemError for anything that ``capture`` does not return.
 
-    Security invariant: NumPy accepts any position within its state, and would read the memory behind it.
+    Security invariant: NumPy does not check the position within its state, and would read the memory behind
+    it.
     """
     if not _is_sound(state):
         raise plain.broken("random numbers")
-    # Created first if missing: that draws from Python's generator.
+    # First of all, as creating a missing one draws from Python's generator.
     generator = None if state["keras"] is None else private.made_global_seed_generator()
     random.setstate(_state(state["python"]))
     np.random.set_state(state["numpy"])
@@ -44,25 +45,27 @@ def restore(state: dict[str, Any]) -> None:
 
 
 class Generators:
-    """The state of the generators that this process has now, the script's own among them, to be set back in
-    it: NumPy's may be of a kind that no checkpoint holds."""
+    """The present states of this process' generators, the script's own included, to be restored in it.
+
+    Unlike ``capture``, it covers any kind of NumPy's generator.
+    """
 
     def __init__(self) -> None:
         self._seeds, self._keras = private.tf_seeds(), private.global_seed_generator()
         self._python, self._numpy = random.getstate(), np.random.get_state(legacy=False)
         self._tensorflow = None if self._seeds is None else self._seeds.getstate()
         self._state = None if self._keras is None else self._keras.state.numpy()
-        self._own = own_generators.Held()
+        self._own = own_generators.Snapshot()
 
-    def set_back(self, own: Collection[str] | None = None) -> None:
-        """``own``: names of the script's own generators to set back, else all."""
+    def restore(self, own: Collection[str] | None = None) -> None:
+        """``own``: names of the script's own generators to restore; None: all."""
         random.setstate(self._python)
         np.random.set_state(self._numpy)
         if self._seeds is not None:
             self._seeds.setstate(self._tensorflow)
         if self._keras is not None:
             self._keras.state.assign(self._state)
-        self._own.set_back(own)
+        self._own.restore(own)
 
 
 def _is_sound(state: Any) -> bool:
@@ -91,7 +94,7 @@ def _is_pythons(state: Any) -> bool:
 
 
 def _plain(state: Any) -> tuple[Any, ...]:
-    """The 625 numbers as one array."""
+    """Python's state, with its 625 numbers as one array."""
     version, numbers, rest = state
     return version, np.array(numbers, np.uint64), rest
 

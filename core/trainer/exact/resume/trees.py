@@ -1,4 +1,4 @@
-"""Contents of a checkpoint's trees: checked before a fit resumes, as they may come from another laptop."""
+"""The form of a checkpoint's trees: checked before a fit resumes, as they may come from another laptop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """A fit that had ended."""
 
     model: Annotated[list[Tree], msgspec.Meta(max_length=MOST_FILES)]
-    """Arrays, compared with the model's variables before they are taken over."""
+    """Arrays, compared with the model's variables before these are set."""
     history: _CallbackState
     callbacks: Annotated[list[_CallbackState], msgspec.Meta(max_length=MANY)]
     random: FewBy[Word, Tree]
@@ -41,12 +41,12 @@ class UnderWay(Outcome, frozen=True, kw_only=True):
 
 
 for _kind in (Outcome, UnderWay):
-    # Annotations are resolved here: once a script runs, this module cannot be found by its name.
+    # Resolves annotations here: once a script runs, this module cannot be found by its name.
     msgspec.msgpack.Decoder(_kind)
 
 
 def check(tree: Any, kind: type[Outcome]) -> None:
-    """Raises TandemError for anything else."""
+    """Raises TandemError if the tree is not of this kind."""
     try:
         msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:

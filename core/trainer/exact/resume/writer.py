@@ -26,7 +26,7 @@ _WAIT_S = 0.6 * limits.STOP_S[0]
 
 
 def variables(model: Any) -> list[Any]:
-    """Everything that a fit changes: weights, optimizers', seeds' and metrics' variables, each once."""
+    """All variables that a fit changes: weights, and those of optimizers, seeds and metrics, each once."""
     every = [*model_state.variables(model), *local_state.metric_variables(model)]
     return list({id(_own(v)): v for v in every}.values())
 
@@ -37,8 +37,8 @@ def capture(model: Any) -> list[np.ndarray]:
 
 
 def held(model: Any) -> list[Any]:
-    """All variables' current values, in order, not copied: TensorFlow puts a variable's next value elsewhere
-    while this one is referenced. For ``arrays``."""
+    """All variables' current values, in order, not copied: while a value is referenced, TensorFlow stores the
+    variable's next one elsewhere. For ``arrays``."""
     return [_own(variable).read_value() for variable in variables(model)]
 
 
@@ -54,7 +54,7 @@ def fits(model: Any, values: list[np.ndarray]) -> bool:
 
 
 def restore(model: Any, values: list[np.ndarray]) -> None:
-    """Raises TandemError if the model differs."""
+    """Sets the model's variables. Raises TandemError if the model has others."""
     if not fits(model, values):
         raise TandemError(
             code="checkpoint-model",
@@ -91,7 +91,7 @@ class Writer:
         self._on_kept = on_kept
         self._thread: threading.Thread | None = None
         self._finished: dict[int, Any] = {}
-        """Fits that ended and are not in a checkpoint yet."""
+        """Results of fits that ended and are not in a checkpoint yet."""
         self._unchanged = {} if resumed is None else _finished_files(resumed, resumed.head.moment.fit)
         self._whole = resumed is not None and resumed.head.whole
         self._written: Checkpoint | None = None
@@ -105,15 +105,15 @@ class Writer:
         return self._thread is not None and self._thread.is_alive()
 
     def outcome(self, fit: int) -> Any | None:
-        """The result of a fit that had ended in the resumed run. Raises TandemError.
+        """The result of a fit that had ended in the resumed run; None if there is none. Raises TandemError.
 
-        Read now: the resumed checkpoint is removed once there are newer ones.
+        Reads it at once: the resumed checkpoint is removed once there are newer ones.
         """
         file, _ = self._unchanged.get(f"fit-{fit}.json", (None, None))
         return None if file is None else _load(file.parent, file.stem)
 
     def add_finished(self, fit: int, tree: Any) -> None:
-        """A fit ended: its result goes into every checkpoint from now on."""
+        """Adds the result of a fit that ended to every checkpoint from now on."""
         if fit >= _MOST_FITS:
             self._give_up(f"No more checkpoints are kept: the script calls fit more than {_MOST_FITS} times.")
         if not self._given_up:
@@ -134,9 +134,11 @@ class Writer:
         wait: bool,
         sure_step: int | None = None,
     ) -> bool:
-        """Keeps the current fit (`now`; None between fits). Returns False if the previous checkpoint is still
-        being written, or with `wait` if this one is not written within the time limit. ``sure_step``: as in
-        ``checkpoint_store.write``."""
+        """Writes a checkpoint of the current fit (`now`; None between fits) and of those that ended.
+
+        Returns False if the previous checkpoint is still being written, or with `wait` if this one is not
+        written within the time limit. ``sure_step``: as in ``checkpoint_store.write``.
+        """
         until = time.monotonic() + _WAIT_S
         if wait:
             self._join(until)
@@ -160,7 +162,8 @@ class Writer:
         return not self.busy
 
     def end(self) -> None:
-        """Stops writing. Waits for one under way: it would reappear in a folder that is cleared."""
+        """Stops writing. Waits for a checkpoint under way: it would appear in the folder after it is
+        cleared."""
         self._given_up = True
         self._finished.clear()
         if self._thread is not None:
@@ -177,7 +180,7 @@ class Writer:
             )
 
     def _settle(self) -> None:
-        """Takes over the thread's results, once it has ended."""
+        """Takes the thread's results, once it has ended."""
         if self._trouble:
             self._give_up(f"No checkpoints are kept: {self._trouble}")
         if self._written is not None:
@@ -194,7 +197,8 @@ class Writer:
         return [each.head.moment for each in checkpoint_store.complete_by_size(self._folder)]
 
     def go_back(self, moment: Moment) -> None:
-        """Makes this the checkpoint to resume from, with whole batches. Nothing more is written."""
+        """Marks the checkpoint of this moment as the one to resume from, with whole batches. Writes nothing
+        more."""
         self.end()
         checkpoint_store.go_back(self._folder, moment)
 
@@ -211,7 +215,7 @@ class Writer:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             size = sum(memoryview(buffer).nbytes for buffers in files.values() for buffer in buffers)
             whole = size + sum(known.size for _, known in self._unchanged.values())
-            if whole > checkpoint_store.LIMIT_BYTES:  # It would be too large to be read.
+            if whole > checkpoint_store.LIMIT_BYTES:  # Too large to be read.
                 most = f"{units.size(checkpoint_store.LIMIT_BYTES)} is the limit"
                 self._trouble = f"one would take {units.size(whole)}, and {most}."
                 return
@@ -238,7 +242,7 @@ class Writer:
 
 
 def read(checkpoint: Checkpoint, name: str) -> Any:
-    """One tree of a checkpoint, or None if it has none of that name. Raises TandemError."""
+    """The tree of this name in a checkpoint; None if there is none. Raises TandemError."""
     here = any(file.name == f"{name}.json" for file in checkpoint.head.files)
     return _load(Path(checkpoint.folder), name) if here else None
 

@@ -1,1 +1,1 @@
-"""Training steps: the batch's rows, several steps per call, and one meeting of the members after it."""
+"""Training steps: each member's rows, several steps per call, and one meeting of the members after a call."""

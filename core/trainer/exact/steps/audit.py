@@ -2,9 +2,9 @@
 
 An audited step is computed twice by the same trace, from the same values and random draws: all rows on one
 member, then shared (a trace's first step is shared first, and reported). Gradients, logs, metrics, and what
-it writes beside weights are compared. What differs by more than rounding is tried again with weights
-perturbed in their last bits: a difference of the size that these cause is rounding, too. Every member must
-call it; the chief's findings count.
+the step writes beside weights are compared. What differs by more than rounding is tried again with weights
+perturbed in their last bits: a difference as large as these cause is rounding, too. Every member must call
+it; the chief's findings count.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WATCHED_BY_BATCH = 8
 
 
 class Auditor:
-    """Audits one model's training steps, or those of its tests: validations and ``evaluate``."""
+    """Audits one model's training steps, or its test steps: validations and ``evaluate``."""
 
     def __init__(self, engine: Engine, model: Any, *, is_training: bool) -> None:
         self._engine = engine
@@ -74,7 +74,7 @@ class Auditor:
         fit = self._engine.innermost
         place = ("", 0) if fit is None else (fit.name, fit.epoch)
         if fit is not None and fit.batch and not fit.each_batch[0]:
-            return  # no line of the script ran
+            return  # No line of the script has run.
         begins = place != course.place
         values = _values(course.watched if begins else course.watched[:_WATCHED_BY_BATCH])
         for handle in course.watched[: len(values)]:
@@ -82,11 +82,11 @@ class Auditor:
             if known is None or np.array_equal(known, values[id(handle)], equal_nan=known.dtype.kind == "f"):
                 continue
             course.event = course.was_set = True
-            course.at_once |= id(handle) not in course.set_before  # a variable set every epoch waits its turn
+            course.at_once |= id(handle) not in course.set_before  # One set every epoch waits its turn.
             course.set_before.add(id(handle))
             course.changed.setdefault(id(handle), (handle, known))
         if begins:
-            # The values that the script sets may depend on the laptop; the time of an audit must not.
+            # Values that the script sets may depend on the laptop; which step is audited must not.
             flags = [course.at_once, course.was_set]
             course.at_once, course.was_set = self._engine.collectives.any(flags, "to decide on audits")
             course.event |= course.was_set or course.place is not None
@@ -94,7 +94,7 @@ class Auditor:
         course.values |= values
 
     def ahead(self, traced: Traced, left: int, done: int = 0) -> int | None:
-        """Steps before the next one to be audited; None if it is none of the next `left`.
+        """How many steps come before the next one to be audited; None if it is none of the next `left`.
 
         ``done``: steps already done in the current portion.
         """
@@ -114,7 +114,7 @@ class Auditor:
         return result
 
     def _able(self, traced: Traced, rows: int = 0) -> bool:
-        """Whether the step can be computed twice. All members get the same answer."""
+        """Whether the step can be computed twice; the same on all members."""
         if traced.sharing.whole:
             return False
         course = traced.course
@@ -132,7 +132,8 @@ class Auditor:
         return course.able
 
     def _why_not(self, traced: Traced, rows: int) -> str:
-        """Why no step is audited, for the summary. Also finds out who has memory for a batch."""
+        """Why no step is audited, for the summary; "" if steps are. Also finds which members have memory for
+        a batch."""
         on_card = bool(tf.config.list_logical_devices("GPU"))
         why = auditable.unable(self._engine, self._model, traced)
         lacks = bool(why) or auditable.lacks_memory(traced, rows)
@@ -157,10 +158,9 @@ class Auditor:
     def audited(
         self, traced: Traced, rows: int, run: Callable[[], PortionResult], step: int
     ) -> tuple[PortionResult, list[Discrepancy]]:
-        """Audits the training's `step`-th step: `run` repeats it on one batch of `rows`.
+        """Audits the training's `step`-th step: `run` computes it on one batch of `rows`, as often as needed.
 
-        The state ends as after one step. If it is wrong, values are restored to those before it, and none of
-        it counts.
+        Leaves the state after one step; or the state before it, if the step is wrong: then it does not count.
         """
         if traced.course.sums_alone:
             return self._sums_audited(traced, run, step), []
@@ -193,11 +193,11 @@ class Auditor:
         return result, findings
 
     def is_wrong(self, findings: Sequence[Discrepancy]) -> bool:
-        """Whether a step with these findings must be computed whole. A test is made for its metrics alone."""
+        """Whether a step with these findings must be computed whole: a test even for its metrics alone."""
         return is_deep(findings) if self._is_training else bool(findings)
 
     def _sums_audited(self, traced: Traced, run: Callable[[], PortionResult], step: int) -> PortionResult:
-        """Runs the training's `step`-th step, and checks what members received as sums of their gradients.
+        """Runs the training's `step`-th step, and checks the sums of gradients that members received.
 
         Raises ``TandemError`` if these are not the sums of what members sent.
         """
@@ -209,7 +209,7 @@ class Auditor:
         marks = np.stack([meter.sent.end(), meter.received.end()])
         marks = np.nan_to_num(marks, nan=NONE, posinf=NONE, neginf=NONE)
         beyond_s = time.perf_counter() - began - traced.course.step_s
-        cost_s = max(0.0, 2 * beyond_s)  # also of the portion that it cuts in two
+        cost_s = max(0.0, 2 * beyond_s)  # Twice, for the portion that it cuts in two.
         gathered = np.array(collectives.gather_numbers([cost_s, *marks.ravel()], "to check sums"))
         traced.course.spend(self.time, float(gathered[0, 0]))
         sent, received = gathered[:, 1:].reshape(-1, *marks.shape).swapaxes(0, 1)
@@ -243,9 +243,8 @@ class Auditor:
     ) -> tuple[PortionResult, list[Discrepancy], float]:
         """The shared step's result, the differences found, and the seconds that the audit cost.
 
-        The cost is all that passed since `began`, beyond the mean time of a step. It includes twice what a
-        call of a single step takes beyond that: the audited step's own, and that of the portion which it cuts
-        in two.
+        The cost is the time since `began` beyond the mean time of a step. It includes what a call of a single
+        step takes beyond that, twice: for the audited step, and for the portion that it cuts in two.
         """
         values = AuditedValues(self._engine, self._model, traced, rows)
 
@@ -268,7 +267,7 @@ class Auditor:
             before.restore()
             shared, result, shared_s = seen(None)
             state = values.state
-        else:  # shared first: the user waits for the first step
+        else:  # Shared first: the user waits for the first step.
             shared, result, shared_s = seen(None)
             state = values.state
             if self._is_training:
@@ -292,11 +291,11 @@ class Auditor:
             if either[name].is_suspect(far, course.spread.get(name), is_new=is_new, finely=finely)
         ]
         findings: list[Discrepancy] = []
-        # Members with different values have different gradients: judging those is not an audit's job.
+        # If suspected, members' values are compared first: different ones have different gradients.
         numbers = [float(bool(suspects)), time.perf_counter() - began - usual_s, whole_s / shared_s, *state]
         gathered = np.array(self._engine.collectives.gather_numbers(numbers, "what an audit found"))
         suspected, cost_s, slower = gathered[0, :3].tolist()
-        traced.course.slower = slower if traced.course.audited else 0.0  # the first one traces
+        traced.course.slower = slower if traced.course.audited else 0.0  # The first audit traces.
         if are_apart(gathered[:, 3:]):
             _log.info("An audit: members wrote different states, %s", gathered[:, 3:].tolist())
             before.restore()
@@ -313,10 +312,10 @@ class Auditor:
             for trial in range(_TRIALS):
                 before.restore()
                 unwritten.restore()
-                _move(weights, trial)
-                moved, _, _ = seen(whole_on)
+                _perturb(weights, trial)
+                perturbed, _, _ = seen(whole_on)
                 for name in suspects:
-                    spread[name] = max(spread[name], distance(whole.get(name), moved.get(name)))
+                    spread[name] = max(spread[name], distance(whole.get(name), perturbed.get(name)))
                 is_open = any(either[name].is_fault(apart[name], spread[name]) for name in suspects)
                 if not self._chiefs([float(is_open)])[0]:
                     break
@@ -349,8 +348,10 @@ class Auditor:
         return result, findings, cost_s
 
     def compare(self, audits: int) -> None:
-        """``audits``: how many members audited their step. Raises ``TandemError`` if not all did: the script
-        set a variable on some of them, or to other values."""
+        """Checks that all members audited their step, or none. ``audits``: how many did.
+
+        Raises ``TandemError`` otherwise: the script set a variable on only some members, or to other values.
+        """
         if audits in (0, len(self._engine.collectives.met)):
             return
         model_state.settle(self._model, self._engine.collectives, self._call)
@@ -369,7 +370,7 @@ class Auditor:
         return self._engine.collectives.gather_numbers(numbers, "what an audit found")[0]
 
 
-def _move(weights: list[Any], trial: int) -> None:
+def _perturb(weights: list[Any], trial: int) -> None:
     drawn = np.random.RandomState(100 + trial)
     for weight in weights:
         if weight.dtype.is_floating:

@@ -51,7 +51,7 @@ def unable(engine: Engine, model: Any, traced: Traced) -> str:
 
 
 def unrepeatable(engine: Engine, model: Any, traced: Traced) -> str:
-    """Likewise, if that is so of the step itself."""
+    """Why the step itself cannot be computed twice, worded for the summary; "" if it can."""
     if model.run_eagerly:
         return "it runs eagerly"
     if (kind := _wire_type(engine, model)) is not None:
@@ -61,7 +61,7 @@ def unrepeatable(engine: Engine, model: Any, traced: Traced) -> str:
     if traced.record.own_draws:
         return "members draw their own random numbers"
     if op := unrepeatable_op(traced.step.graph):
-        return f"{_words(op)} in a step cannot be done twice"
+        return f"{_name_in_scripts(op)} in a step cannot be done twice"
     try:
         copied = StateSnapshot([traced.step.graph]).bytes
     except ValueError as error:
@@ -72,17 +72,17 @@ def unrepeatable(engine: Engine, model: Any, traced: Traced) -> str:
 
 
 def sums_alone(engine: Engine, model: Any) -> bool:
-    """Whether audits cover only the members' sums; the same on all members, whatever they compute on."""
+    """Whether audits cover only the members' sums; the same on all members, whatever their processors."""
     return bool(model.run_eagerly) or is_narrow(engine, model)
 
 
 def is_narrow(engine: Engine, model: Any) -> bool:
-    """Whether its steps compute or send numbers of 16 bits or fewer."""
+    """Whether the model's steps compute or send numbers of 16 bits or fewer."""
     return _wire_type(engine, model) is not None or "16" in model.dtype_policy.compute_dtype
 
 
 def sums_rounding(engine: Engine, model: Any) -> float:
-    """The relative error of one addition of gradients, of the type in which they are sent."""
+    """The relative error of one addition of gradients, in the type in which they are sent."""
     types = [tf.as_dtype(weight.dtype) for weight in model.trainable_variables]
     return max(map(rounding_of, [*types, _wire_type(engine, model)]))
 
@@ -93,8 +93,8 @@ def _wire_type(engine: Engine, model: Any) -> Any:
 
 
 def needed_bytes(engine: Engine, model: Any, traced: Traced, rows: int) -> int:
-    """The most memory that an audited step takes beside a shared one: copies of the values, and a whole batch
-    on one member. 0 if no step is audited."""
+    """The most memory that an audited step takes beside a shared one: copies of values, and a whole batch on
+    one member. 0 if no step is audited."""
     if unable(engine, model, traced):
         return 0
     graph = traced.step.graph
@@ -107,15 +107,15 @@ def lacks_memory(traced: Traced, rows: int) -> bool:
 
 
 def fitting_rows(traced: Traced, rows: int) -> int:
-    """How many of these rows surely fit into this member's memory: half of them, a quarter … if not all."""
+    """How many of these rows surely fit into this member's memory: all, or half of them, a quarter …"""
     free = memory.free_bytes() // 2
     while rows and most_bytes(traced.step.graph, rows) > free:
         rows //= 2
     return rows
 
 
-def _words(op: str) -> str:
-    """An operation's name as a script calls it."""
+def _name_in_scripts(op: str) -> str:
+    """The name by which a script calls an operation."""
     kind = op.partition(" ")[0]
     named = (name for begin, name in _IN_SCRIPTS.items() if kind.startswith(begin))
     return next(named, op)
@@ -151,7 +151,7 @@ def most_bytes(graph: Any, rows: int) -> int:
 
 
 def unrepeatable_op(graph: Any) -> str:
-    """The first operation with side effects beyond variables, or with a position of its own; "" if none."""
+    """The first operation with side effects beyond variables, or with hidden state; "" if none."""
     for op in graph.get_operations():
         own = op.type in ("EagerPyFunc", "PyFunc") and MEETING in op.name
         if op.type in ("If", "StatelessIf") and ONCE in op.name:

@@ -18,12 +18,11 @@ LAST_BIT = 2.0**-24
 _TOLERANCE = 1e-5
 """Relative to a number's size: smaller differences are rounding."""
 _OF_ALL = 3e-7
-"""Relative to the norm of all gradients: where values cancel out in one, the summands' rounding remains.
-Smaller differences count only where that rounding shows."""
-
+"""Relative to the norm of all gradients: if summands cancel out in one gradient, their rounding remains.
+Smaller differences count only if the weights' last bits show less rounding than that."""
 _TIMES = 8.0
 _LONG = 8192
-"""Summands from which on both limits grow with their number: float32 sums of so many round in one direction,
+"""From this number of summands on, both limits grow with it: float32 sums of so many round in one direction,
 while changes of their last bits average out."""
 _KERNELS = frozenset(
     {
@@ -38,8 +37,8 @@ Kind = Literal["gradients", "state", "metric"]
 
 
 class AuditedValue(NamedTuple):
-    """One compared value. Differences in `numbers` don't count up to `least`, nor up to `times` those that
-    the weights' last bits cause. Beyond `rounding` they count even if these cause none."""
+    """One compared value. Differences in `numbers` up to `least` don't count, nor up to `times` those that
+    perturbing the weights' last bits causes. Beyond `rounding` they count even if that causes none."""
 
     kind: Kind
     numbers: np.ndarray
@@ -52,16 +51,19 @@ class AuditedValue(NamedTuple):
         return norm(self.numbers)
 
     def is_suspect(self, far: float, spread: float | None, *, is_new: bool, finely: bool) -> bool:
-        """Whether the weights' last bits must show what rounding is. ``spread``: how far these moved it in an
-        earlier audit, relative to its size. ``is_new``: the trace is new, so that suspects are common.
-        ``finely``: there is time to try differences below `rounding`, too."""
+        """Whether the difference `far` calls for perturbing the weights' last bits, to show what rounding is.
+
+        ``spread``: how far that moved the value in an earlier audit, relative to its size. ``is_new``: the
+        trace is new, so that suspects are common. ``finely``: there is time for differences below `rounding`.
+        """
         is_explained = spread is not None and far <= self.times * spread * self.size
         if far > self.rounding:
             return not (is_explained and is_new)
         return finely and far > self.least and not is_explained
 
     def is_fault(self, far: float, spread: float) -> bool:
-        """``spread``: how far the weights' last bits moved it now."""
+        """Whether the difference `far` is more than rounding. ``spread``: how far perturbing the weights'
+        last bits moved the value in this audit."""
         return far > self.times * spread and (spread > 0.0 or far > self.rounding)
 
 
@@ -70,7 +72,7 @@ class LongSum(NamedTuple):
 
     places: int
     power: float
-    """How the limits grow: a kernel's with the square root, since it is added up in blocks."""
+    """How the limits grow: a kernel's with the square root, since kernels are added up in blocks."""
 
     def longer(self, rows: int) -> float:
         """The factor for the gradient's limits."""
@@ -78,7 +80,7 @@ class LongSum(NamedTuple):
 
 
 _APART = 100.0
-"""Members whose marks of their states differ by so many times the rounding wrote different values."""
+"""Members wrote different values if the marks of their states differ by this many times the rounding."""
 
 
 class Discrepancy(NamedTuple):
@@ -89,7 +91,7 @@ class Discrepancy(NamedTuple):
 
 
 ONE = LongSum(1, 1.0)
-"""A gradient that adds up a number of each row."""
+"""A gradient that adds up one number of each row."""
 
 
 def is_deep(findings: Sequence[Discrepancy]) -> bool:
@@ -128,8 +130,8 @@ class AuditedValues:
         ]
         self._before = [local_state.read(handle) for handle in self._handles]
         self.state = np.zeros(2)
-        """A mark of the state after the newest step, the same on all members after a shared one; and the sum
-        of its values' rounding."""
+        """After the newest step: a mark of the state, the same on all members after a shared step; and the
+        sum of its values' rounding."""
 
     def after(self, result: PortionResult, marks: np.ndarray) -> dict[str, AuditedValue]:
         """The compared values by name. ``marks``: of the gradients. Sets ``state``."""
@@ -142,7 +144,7 @@ class AuditedValues:
                 longer = self._longer.get(place, 1.0)
                 least = _TOLERANCE * longer * size
                 rounding = least + _OF_ALL * total
-                numbers = np.append(row[1:], size)  # alike numbers hardly show in waves
+                numbers = np.append(row[1:], size)  # A common factor hardly shows in the waves.
                 found[of_gradient(place)] = AuditedValue(
                     "gradients", numbers, rounding, _TIMES * longer, least
                 )
@@ -167,8 +169,8 @@ class AuditedValues:
 
 
 def long_sums(graph: Any) -> dict[int, LongSum]:
-    """Gradients that are sums over places within a row, such as those of a convolution's bias and kernel over
-    all pixels, by the numbers in the gradient."""
+    """Gradients that are sums over places within a row, by their number of elements: such as those of a
+    convolution's bias and kernel, over all pixels."""
     found: dict[int, LongSum] = {}
     for op in graph.get_operations():
         if (here := _long_sum(op)) is not None:
@@ -181,7 +183,7 @@ def long_sums(graph: Any) -> dict[int, LongSum]:
 
 
 def _long_sum(op: Any) -> tuple[int, LongSum] | None:
-    """How many numbers the operation's result has, and what each adds up."""
+    """How many numbers the operation's result has, and what each of them adds up."""
     if op.type in ("Sum", "BiasAddGrad"):
         summed, power = op.inputs[0].shape, 1.0
         size = summed[-1] if summed.rank else None
@@ -208,7 +210,7 @@ def metric_of(finding: Discrepancy) -> str:
 
 
 def distance(one: AuditedValue | None, other: AuditedValue | None) -> float:
-    """Infinite if one is not a number and the other one is; None counts as zero."""
+    """The norm of the difference; infinite if only one is finite somewhere. None counts as zero."""
     if one is None or other is None:
         there = one or other
         return 0.0 if there is None else there.size if np.isfinite(there.numbers).all() else math.inf

@@ -1,4 +1,4 @@
-"""Feeds batches that were already read to calls that take an iterator, all through one pipeline.
+"""Feeds batches that were already read to calls that take an iterator, through one pipeline.
 
 Building a pipeline for each call would take longer than its steps.
 """
@@ -23,7 +23,7 @@ class BatchQueue:
         leaves = tf.nest.flatten(spec)
         self._whole = all(isinstance(leaf, tf.TensorSpec) for leaf in leaves)
         if not self._whole:
-            return  # a queue takes only tensors
+            return  # A queue takes only tensors.
         self._queue = tf.queue.FIFOQueue(-1, [leaf.dtype for leaf in leaves])
 
         def next_batch(_: Any) -> Any:
@@ -41,7 +41,7 @@ class BatchQueue:
             for batch in batches:
                 yield repeated(batch, self._spec), 1
             return
-        while self._queue.size() > 0:  # left over from a failed step
+        while self._queue.size() > 0:  # Left over from a failed step.
             self._queue.dequeue()
         for batch in batches:
             self._queue.enqueue(tf.nest.flatten(batch))

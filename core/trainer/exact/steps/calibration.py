@@ -3,7 +3,7 @@
 Each member times steps alone; then all rehearse a few portions together. Everything runs on the fit's first
 batch, which is trained on afterwards, and every variable gets its value back: training continues as if
 nothing had happened. Every member must call these functions in the same order; their decisions follow from
-what is the same on all of them.
+values that are the same on all members.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from core.vocabulary.progress import Expectation
 _log = logging.getLogger(__name__)
 
 LEAST_STEPS = 30
-"""A shorter fit ends before it could win back the time of calibration."""
+"""Least steps of a fit: a shorter one ends before calibration pays off."""
 ALONE_S = 0.3
 """Time for measuring one number of rows."""
 PORTION_S = 0.1
@@ -83,7 +83,7 @@ def wanted(rehearsal: Rehearsal, traced: Traced) -> bool:
     if not engine.fitting or not rehearsal.is_training or rehearsal.model.run_eagerly or traced.calibrated:
         return False
     if len(engine.collectives.present) < engine.members:
-        return False  # its measurements cover all members of the plan
+        return False  # A calibration covers all members of the plan.
     left = _steps_left(engine)
     if left is not None and left < LEAST_STEPS:
         return False
@@ -103,48 +103,48 @@ def _most_steps(engine: Engine) -> int:
 
 
 def repeated(batch: Any, spec: Any) -> Any:
-    """An endless iterator over one batch, of the same type as the batch's own iterator."""
+    """An endless iterator over one batch, of the same type as the iterator that gave the batch."""
 
-    def as_it_came(*element: Any) -> Any:
+    def loosened(*element: Any) -> Any:
         whole = element if isinstance(spec, tuple) else element[0]
         return tf.nest.map_structure(_loosened, whole, spec)
 
     whole = tf.data.Dataset.from_tensors(batch).repeat()
     try:
-        return iter(whole.map(tf.autograph.experimental.do_not_convert(as_it_came)))
+        return iter(whole.map(tf.autograph.experimental.do_not_convert(loosened)))
     except (TypeError, ValueError):
-        _log.debug("A batch of %s is repeated as it is", spec, exc_info=True)
+        _log.debug("A batch of %s is repeated with its own shapes", spec, exc_info=True)
         return iter(whole)
 
 
 def _loosened(leaf: Any, spec: Any) -> Any:
-    """A tensor with a shape no more specific than `spec`'s; otherwise the steps would be retraced for it."""
+    """A tensor with a shape no more specific than `spec`'s: otherwise steps would be retraced for it."""
     if isinstance(leaf, tf.Tensor) and isinstance(spec, tf.TensorSpec):
         return tf.raw_ops.PlaceholderWithDefault(input=leaf, shape=spec.shape)
     return leaf
 
 
 def uncalibrated(rows: int, shares: tuple[int, ...]) -> Balancer:
-    """A balancer for when only the number of rows is known."""
+    """A balancer that knows only the number of rows."""
     return Balancer(rows, [Cost(0.0, 1.0)] * len(shares), _rows(rows, shares))
 
 
 def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
-    """Measures steps on `batches`, one batch repeated, and tells the observer what to expect.
+    """Measures steps on `batches`, one batch repeated, and reports to the observer what to expect.
 
     With balancing on, gives `traced` its balancer and the engine its first shares.
     """
     engine = rehearsal.engine
     rows = _rows_of(next(batches))
     alone = NoCollectives(engine.rank, engine.members)
-    meter = StepMeter(is_audited=False)  # a traced step does not keep it alive
+    meter = StepMeter(is_audited=False)  # Held here: a traced step does not keep it alive.
     snapshot = None
     numbers = [0.0] * _NUMBERS
     try:
         step = rehearsal.step(batches.element_spec, alone, meter)
         snapshot = StateSnapshot([traced.step.graph, step.graph])
         numbers = [1.0, *_alone(step, batches, rows, alone, snapshot, _most_steps(engine))]
-    except Exception:  # A step may do what cannot be tried; it is trained anyway.
+    except Exception:  # The step may do something that cannot be tried; it is trained anyway.
         _log.info("%s is not calibrated", rehearsal.model.name, exc_info=True)
     try:
         gathered = measurements(engine, numbers)
@@ -175,9 +175,10 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
 def _alone(
     step: Any, batches: Any, rows: int, alone: NoCollectives, snapshot: StateSnapshot, most_steps: int
 ) -> tuple[float, ...]:
-    """Seconds of a step without the others, with a quarter of the rows and with all that fit in memory.
+    """Seconds of a step without the other members: with a quarter of the rows, and with all that fit in
+    memory.
 
-    ``most_steps``: of a loop.
+    ``most_steps``: the most steps of a loop.
 
     Returns (few rows, their seconds, many rows, their seconds, the rows that fit).
     """
@@ -192,7 +193,7 @@ def _alone(
         shares[alone.rank], shares[alone.rank - 1] = own, rows - own
         began = time.perf_counter()
         for output in call(tf.constant(shares, tf.int64), tf.constant(count)):
-            output.numpy()  # on a GPU, a step is done once its output can be read
+            output.numpy()  # On a GPU, a step is done once its output can be read.
         return (time.perf_counter() - began) / count
 
     def measured(own: int) -> float:
@@ -200,7 +201,7 @@ def _alone(
 
     few = max(1, rows // 4)
     before = memory.peak_bytes()
-    took(few, 1)  # the first call prepares the graph
+    took(few, 1)  # The first call prepares the graph.
     few_s = measured(few)
     many = most = memory.fitting_rows(few, memory.peak_bytes() - before, rows)
     while few < many and few_s * many / few < _TOO_LONG_S:
@@ -226,8 +227,10 @@ def _typical(took: Callable[[int], float], snapshot: StateSnapshot, most_steps: 
 
 
 def _costs(gathered: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[Cost]:
-    """The cost of a step on each member, from its measurements. Drops memory limits that no split can
-    respect: trying is the only option then."""
+    """The cost of a step on each member, from its measurements.
+
+    Drops memory limits that no split can respect: trying is the only option then.
+    """
     limits = [None if most >= rows else int(most) for *_, most in gathered]
     if sum(rows if most is None else most for most in limits) < rows:
         limits = [None] * len(limits)
@@ -247,7 +250,7 @@ def _costs(gathered: Sequence[Sequence[float]], rows: int, engine: Engine) -> li
 def _together(
     rehearsal: Rehearsal, traced: Traced, batches: Any, snapshot: StateSnapshot
 ) -> tuple[float, float, int]:
-    """Measures a step in portions like the training's own: its seconds, the exchange's seconds, bytes sent.
+    """Measures portions like the training's. Returns a step's seconds, the exchange's seconds, bytes sent.
 
     With balancing on, the first portion shows the wire's time, and so what other shares would gain.
     """

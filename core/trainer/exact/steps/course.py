@@ -1,4 +1,5 @@
-"""When a traced step is audited, and what its audits have shown: the same on all members."""
+"""The course of a traced step's audits: when they happen and what they have shown; the same on all
+members."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 WARM_UP = 64
-"""Steps 1, 2, 4 … of a trace, and the last one of an epoch, up to this one, are audited whatever the cost."""
+"""Up to this step of a trace, steps 1, 2, 4 … and the last one of an epoch are audited whatever the cost."""
 SHARE = 0.025
 """Share of the elapsed time for the audits after the first ones."""
 AT_FIRST_S = 2.0
@@ -15,7 +16,7 @@ AT_FIRST_S = 2.0
 TESTS_FIRST_S = 0.5
 """The same for steps of validations and ``evaluate``."""
 ENOUGH = 44
-"""Random audits that find 99 of 100 faults that show in one step of ten."""
+"""With this many random audits, 99 of 100 faults that show in one step of ten are found."""
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ class AuditTime:
         return self.spent_s + cost_s <= self.first_s
 
     def spend(self, cost_s: float, *, is_due: bool) -> None:
-        """``is_due``: audited whatever the cost. Any cost beyond the whole budget delays no other audit."""
+        """``is_due``: the audit was due whatever its cost, so that beyond the budget it delays no other."""
         spent_s = self.spent_s + cost_s
         self.spent_s = max(self.spent_s, min(spent_s, self._given_s)) if is_due else spent_s
 
@@ -53,7 +54,7 @@ class Course:
     """The audits of one traced step."""
 
     able: bool | None = None
-    """Whether it can be audited; None until known."""
+    """Whether the step can be audited; None until known."""
     sums_alone: bool = False
     """Only the members' sums can be audited; such audits do not count as audited steps."""
     hosts: tuple[int, ...] = ()
@@ -68,7 +69,7 @@ class Course:
     certain_at: int = 0
     """The same two, counted over the whole training: between steps of this trace there may be others."""
     is_known_since: bool = False
-    """The finding is caused by what the script set after the last confirmed step."""
+    """Whether a finding is known to be caused by what the script set after the last confirmed step."""
     target: int = 0
     """The next step to audit, if decided."""
     cost_s: float | None = None
@@ -76,9 +77,11 @@ class Course:
     event: bool = False
     """Something happened that must be audited as soon as there is time for it."""
     at_once: bool = False
+    """The next step must be audited."""
     was_set: bool = False
     """The script set a variable that the step reads, on any member."""
     place: tuple[str, int] | None = None
+    """The call and epoch of the newest steps."""
     step_s: float = 0.0
     """Mean seconds of its newest steps, over the members."""
     slower: float = 0.0
@@ -102,9 +105,9 @@ class Course:
     """How far perturbed last bits moved each suspected value, relative to its size."""
 
     def ahead(self, time: AuditTime, left: int, *, epoch_ends: bool = False) -> int | None:
-        """Steps before the next one to be audited; None if it is none of the next `left`.
+        """How many steps come before the next one to be audited; None if it is none of the next `left`.
 
-        ``epoch_ends``: with the last of these.
+        ``epoch_ends``: an epoch ends with the last of these.
         """
         if self.at_once:
             return 0
@@ -124,7 +127,7 @@ class Course:
         return ahead if ahead < left else None
 
     def members_are(self, present: tuple[int, ...]) -> None:
-        """Call between steps. With different members, rows are cut in other places."""
+        """Call between steps. With other members, rows are cut elsewhere, which must be audited."""
         self.at_once |= bool(self.present) and present != self.present
         self.present = present
 
@@ -138,13 +141,13 @@ class Course:
         time.audited += not self.sums_alone
 
     def affords_trials(self, time: AuditTime, count: int) -> bool:
-        """Whether there is time for so many more computations in the next audit."""
+        """Whether there is time for `count` more computations in the next audit."""
         if self.cost_s is None:
             return False
         return time.affords_at_first(count * self.cost_s) or time.affords(count * self.cost_s)
 
     def begins_at(self, step: int) -> None:
-        """Call before its steps. ``step``: how many the whole training has done."""
+        """Call before steps. ``step``: how many steps the whole training has done."""
         if not self.steps:
             self.confirmed_at = self.certain_at = step
 
@@ -155,5 +158,6 @@ class Course:
             self.certain, self.certain_at = self.confirmed, step
 
     def may_have_missed(self, right: int) -> bool:
-        """Whether a fault that shows in one step of ten may have gone unseen in the first `right` steps."""
+        """Whether a fault that shows in one step of ten may have gone unnoticed in the first `right`
+        steps."""
         return right > self.certain and self.audited <= ENOUGH and not self.is_known_since

@@ -18,11 +18,12 @@ from core.trainer.exact.steps.pace import PortionPace
 
 
 def untuned(dataset: Any) -> Any:
-    """``dataset`` with tf.data's tuning off, unless its creator configured it; AUTOTUNE then uses every core.
+    """``dataset`` with tf.data's tuning off, unless its creator configured it. AUTOTUNE then means every
+    core.
 
     The tuning thread sleeps in periods that double, and a wake-up that arrives as the iterator is destroyed
-    is often lost (TensorFlow 2.21): an epoch of 2.7 s then takes 5.1 s. Measured on 2 cores: one epoch in
-    four.
+    is often lost (TensorFlow 2.21): on 2 cores, one epoch in four was measured to take 5.1 s instead of 2.7
+    s.
     """
     options = dataset.options()
     if options.autotune.enabled is not None:
@@ -45,7 +46,7 @@ def next_batches(iterator: Any, count: int) -> list[Any]:
 
 @dataclass(slots=True)
 class Portion:
-    """Up to `steps` steps from an iterator. `sure`: the data itself promises to last for all of them."""
+    """Up to `steps` steps from an iterator. `sure`: the data is known to last for all of them."""
 
     iterator: Any
     steps: int
@@ -69,8 +70,8 @@ class SharedEpochIterator(Positioned):
             SharedEpochIterator.opened(self)
 
     def middle(self, batch: Any) -> Any:
-        """As many rows as `batch` has, from the middle of the data, in the same form; None if the data is not
-        in arrays that can be read there."""
+        """A batch of the form and size of `batch` from the middle of the data; None if the data is not in
+        arrays that can be read there."""
         arrays, leaves = tf.nest.flatten(self.arrays), tf.nest.flatten(batch)
         known = (np.ndarray, tf.Tensor)
         if len(arrays) != len(leaves) or not all(isinstance(each, known) for each in (*arrays, *leaves)):
@@ -83,6 +84,7 @@ class SharedEpochIterator(Positioned):
         return tf.nest.pack_sequence_as(batch, found)
 
     def read(self, item: Any) -> int:
+        """Reads a portion's batches; returns how many there were."""
         portion: Portion = item[2]
         try:
             while portion.done < portion.steps:
@@ -94,7 +96,7 @@ class SharedEpochIterator(Positioned):
         return portion.done
 
     def epoch(self) -> Iterator[tuple[int, int, Portion]]:
-        """Like Keras' method, except for the portions' sizes; only steps really done count as seen."""
+        """Like Keras' method, except for the portions' sizes, and that only steps really done count."""
         self.data_adapter.on_epoch_begin()
         once = self.steps_per_execution
         known = self.steps_per_epoch or self.known_batches
@@ -111,21 +113,20 @@ class SharedEpochIterator(Positioned):
                         self.warn_of_interruption()
                     break
                 portion = self._portion(self.reader, end - step)
-                planned = -(-portion.steps // once) * once  # what callbacks receive, as in Keras
+                planned = -(-portion.steps // once) * once  # The number that callbacks receive, as in Keras.
                 yield step, step + planned - 1, portion
                 step += planned
                 self.steps_seen += portion.done
-                if portion.done < portion.steps:  # in Keras the next step finds that the data has ended
+                if portion.done < portion.steps:  # As in Keras, the next step finds that the data has ended.
                     yield step, step, Portion(self.reader, 1, sure=False, pace=self.pace)
             if once == 1 and not self.steps_per_epoch and self.data_adapter.num_batches is None:
-                # Keras knows the length from the first epoch, and counted the step that found no batch, too.
+                # Keras took the length from the first epoch, and counted the step that found no batch, too.
                 portion = Portion(self.reader, 1, sure=False, pace=self.pace)
                 yield step, step, portion
                 self.steps_seen += portion.done
             if self.known_batches and self.steps_seen >= self.known_batches:
-                # Keras opens the data anew here, and once more as the next epoch begins. A tf.data.Dataset
-                # may draw seeds each time, so it is reopened; arrays draw nothing, and reopening them takes
-                # 15 ms.
+                # Keras reopens the data here, and once more when the next epoch begins. A tf.data.Dataset may
+                # draw seeds each time, so it is reopened here, too; arrays draw none, and would take 15 ms.
                 if self.steps_per_epoch or not self.is_of_arrays:
                     self.reader = self.reopen()
                 self.steps_seen = 0
@@ -140,7 +141,7 @@ class SharedEpochIterator(Positioned):
 
     def _portion(self, iterator: Any, left: int) -> Portion:
         if self.known_batches:
-            # Steps beyond the data, which steps_per_execution may ask for, are left out as in Keras.
+            # As in Keras, leaves out steps beyond the data, which steps_per_execution may ask for.
             left = min(left, self.known_batches - self.steps_seen)
         steps = self.pace.steps(self.steps_per_execution, left)
         return Portion(iterator, steps, sure=self._promises, pace=self.pace)

@@ -1,8 +1,8 @@
-"""What Keras' last call in an epoch still writes, although it finds no batch.
+"""Writes what Keras' last call in an epoch still writes, although it finds no batch.
 
-Keras notices the end of data of unknown length only in a step, and TensorFlow does not wait for a batch with
-operations that need none: the optimizer counts a step, dropout draws its next seed, weights decay. Measured
-with Keras 3.15 and TensorFlow 2.21 on processors: each time, for all of these.
+Keras notices the end of data of unknown length only in a step, and TensorFlow runs operations that need no
+batch without waiting for one: the optimizer counts a step, dropout draws its next seed, weights decay. With
+Keras 3.15 and TensorFlow 2.21 on processors, all of these were measured to happen each time.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _ASSIGNS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 @contextmanager
 def as_in_keras(engine: Engine, model: Any, traced: Mapping[str, Traced], portion: Portion) -> Iterator[None]:
-    """Within it, a training step on ``portion`` that finds no batch writes what it would in Keras."""
+    """A context in which a training step on ``portion`` that finds no batch writes what it would in Keras."""
     try:
         yield
     except StopIteration:
         step = traced.get(repr(while_loop.free_rows(portion.iterator.element_spec)))
         data = engine.fit.iterator
-        # Compiled or eager steps, and several in one execution, begin with their batch.
+        # Compiled or eager steps, and several in one execution, wait for their batch.
         if step and data and data.steps_per_execution == 1 and not (model.run_eagerly or model.jit_compile):
             step.at_end = step.at_end or writer(step.step, model_state.variables(model))
             step.at_end()
@@ -39,7 +39,7 @@ def as_in_keras(engine: Engine, model: Any, traced: Mapping[str, Traced], portio
 
 
 def writer(step: Any, variables: Iterable[Any]) -> Callable[[], object]:
-    """A function that does what a traced step writes to these without its batch."""
+    """A function that makes those of a traced step's writes to `variables` that need no batch."""
     operations = writes_without_batch(step, variables)
 
     def write() -> None:
@@ -56,7 +56,7 @@ def writer(step: Any, variables: Iterable[Any]) -> Callable[[], object]:
 
 
 def writes_without_batch(step: Any, variables: Iterable[Any]) -> list[Any]:
-    """The operations of a traced step that write these and wait for nothing that is computed from a batch."""
+    """Operations of a traced step that write `variables` and wait for nothing computed from a batch."""
     values = (each if isinstance(each, tf.Variable) else each.value for each in variables)
     handles = {id(value.handle) for value in values}
     captured = {inner.op.name: id(outer) for outer, inner in step.graph.captures}

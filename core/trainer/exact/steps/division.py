@@ -1,7 +1,7 @@
-"""How the rows of a model's steps are shared, by kind of data: by rows, unless the trace shows otherwise.
+"""How a model's steps are shared, for each kind of data: by rows, unless the trace shows otherwise.
 
 If something is not a mean over rows, and cannot be made one, every member computes it whole: exact, but no
-faster. The user is told once, with the script line responsible.
+faster. A message names the script line responsible, once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from core.trainer.exact.steps.probe import Verdict
 from core.trainer.exact.steps.result import Batch, Sharing, Traced
 
 _GATHERED_BYTES = 1 << 20
-"""Most bytes of a batch's predictions and targets: more takes as long to send as a big model's gradients."""
+"""Most bytes gathered of a batch's predictions and targets: more take as long as a large model's
+gradients."""
 _ROWS = 256
-"""Most rows on which gradients are checked: backwards, a row takes twice as long as forwards."""
+"""Most rows on which gradients are checked: a backward pass takes twice as long as a forward pass."""
 ROWS_DIFFER = "a batch has tensors without an entry a row"
 
 
@@ -45,7 +46,7 @@ class Sharings:
 
     @property
     def at_tape(self) -> bool:
-        """Whether members reduce gradients at a tape: the script's own step may use them there."""
+        """Whether members reduce gradients where a tape returns them: the script's own step may use them."""
         return self._is_training and self.own_step
 
     @property
@@ -62,7 +63,7 @@ class Sharings:
         return self._known.get(key, Sharing())
 
     def check_model(self, key: str, batch: Batch | None) -> None:
-        """Checks, before tracing the step, what is visible of the model and of a first batch, if any."""
+        """Checks, before the step is traced, what the model and the first batch, if any, show."""
         if self._engine.keeper.whole:
             self.share_nothing(key, "an audit found, before the training went back, what needs whole batches")
         elif _batch_is_fixed(self._model):
@@ -70,14 +71,14 @@ class Sharings:
         elif batch is not None and steps.rows_differ(batch):
             self.share_nothing(key, ROWS_DIFFER)
         elif self._model.run_eagerly and self.own_step:
-            # Tracing would run the script's own code once more, which may count its runs.
+            # Tracing would run the script's code once more, which the code may notice.
             name = "train_step" if self._is_training else "test_step"
             self.share_nothing(key, f"{name} runs eagerly, so its loss cannot be checked beforehand")
         elif self._model.run_eagerly and (own := _own_layer(self._model)):
             self.share_nothing(key, f"{own} runs eagerly, so it cannot be checked beforehand")
 
     def fits(self, key: str, batch: Batch) -> bool:
-        """Whether another call's first batch may be shared like the ones before."""
+        """Whether another call's first batch may be shared like earlier ones."""
         return self.of(key).whole or not steps.rows_differ(batch)
 
     def share_nothing(self, key: str, why: str) -> None:
@@ -85,7 +86,7 @@ class Sharings:
         self._engine.compute_whole(self._model, why)
 
     def report_functions(self, record: TraceRecord) -> None:
-        """Names those that draw different random numbers on each member."""
+        """Reports functions that draw different random numbers on each member."""
         for name in sorted(record.own_draws):
             how = "With run_eagerly" if name == "run_eagerly" else f"With {name} in a step"
             self._engine.say_once(
@@ -95,7 +96,8 @@ class Sharings:
             )
 
     def report_not_compiled(self, traced: Traced, record: TraceRecord) -> None:
-        """Call once the step is judged: one that computes whole batches inlines nothing."""
+        """Reports functions whose jit_compile is ignored. Call once the step is judged: a step on whole
+        batches inlines nothing."""
         for name in () if traced.sharing.whole else sorted(record.not_compiled):
             self._engine.say_once(
                 f"jit_compile of {name} is ignored, because Tandem inlines it into the step. The result is "
@@ -113,7 +115,7 @@ class Sharings:
         return bits
 
     def write_alike(self, key: str, step: Any, record: TraceRecord) -> bool:
-        """Whether a traced step writes the same on all members; if not, nothing is shared from now on."""
+        """Whether a traced step writes the same on all members; if not, nothing is shared from then on."""
         if self.of(key).whole:
             return True
         local = local_state.metric_variables(self._model)
@@ -130,7 +132,10 @@ class Sharings:
         return not self.of(key).whole
 
     def settle(self, key: str, batch: Batch, traced: Traced, trace: Callable[[], Traced]) -> Traced:
-        """The step, shared as the losses of `batch`, a call's first one, allow: retraced if necessary."""
+        """The step, retraced if necessary, so that it is shared as far as the losses of `batch` allow.
+
+        ``batch``: a call's first one.
+        """
         while not traced.judged and not self._judge(key, traced, batch):
             traced = trace()
         if self._is_training and not traced.sharing.whole and not self._judge_gradients(key, traced, batch):
@@ -138,10 +143,10 @@ class Sharings:
         return traced
 
     def _judge_gradients(self, key: str, traced: Traced, batch: Batch) -> bool:
-        """Whether a step may be shared by its gradients, which are checked if audits will not do it.
+        """Whether the gradients allow the step to be shared. They are checked only if audits will not do it.
 
-        On the first batch; then, with other weights, on part of its entries, and on rows from the middle of
-        the data if that is in arrays.
+        They are checked on the first batch; then, with other weights, on part of its entries, and on rows
+        from the middle of the data if it is in arrays.
         """
         engine, record, rows = self._engine, traced.record, steps.count_rows(batch)
         if not record.gradients or engine.draws_apart or auditable.is_narrow(engine, self._model):
@@ -153,7 +158,7 @@ class Sharings:
         unable, fitting, cards = zip(*gathered, strict=True)
         if (not any(unable) and max(fitting) >= rows) or fitting[0] < 2:
             return True
-        # It is not known how many rows fit into a card's memory; about a step's own rows do.
+        # How many rows fit into a card's memory is unknown; about as many as in a step surely do.
         most = max(2, rows // engine.members) if any(cards) else rows
         first = steps.take_rows(batch, 0, min(int(fitting[0]), most, _ROWS))
         batches = [first, probe.thinned(first), *self._middle(first)]
@@ -168,9 +173,8 @@ class Sharings:
         return not self.of(key).whole
 
     def _middle(self, batch: Batch) -> list[Batch]:
-        """A batch like this from the middle of the model's data, if there is one; a callback of another
-        model's fit may train this one."""
-        fit = self._engine.innermost
+        """A batch like this from the middle of the model's data, if there is one."""
+        fit = self._engine.innermost  # Of another model, if its callback trains this one.
         if fit is None or fit.model is not self._model or fit.iterator is None:
             return []
         middle = fit.iterator.middle(batch)
@@ -178,7 +182,7 @@ class Sharings:
         return [middle] if is_alike else []
 
     def _judge(self, key: str, traced: Traced, batch: Batch) -> bool:
-        """Whether the losses of `batch`, a call's first one, are as the step assumes.
+        """Whether the losses of `batch`, a call's first one, are what the step assumes.
 
         If not, records another sharing; the step must be traced and judged again.
         """
@@ -197,7 +201,7 @@ class Sharings:
         return found == known
 
     def _judge_metrics(self, traced: Traced, batch: Batch, *, half: bool) -> Sharing:
-        """Treats sums as sums; reports a metric of the batch as a whole, as its value will differ."""
+        """Records which metrics are sums; reports those of the batch as a whole, whose values will differ."""
         record, known = traced.record, traced.sharing
         unsummed: list[Scalar] = []
         unseen: list[Scalar] = []
@@ -231,10 +235,10 @@ class Sharings:
     def report_findings(
         self, key: str, traced: Traced, findings: Sequence[Discrepancy], step: int, *, again: int
     ) -> int | None:
-        """Reports what an audit of `step` found beyond metrics: nothing is shared from there on.
+        """Reports an audit of `step` that found it wrong: nothing is shared from there on.
 
         ``again``: how many steps before it are repeated. Returns the last step known to be right if later
-        ones that are not repeated may be wrong; otherwise None.
+        steps that are not repeated may be wrong; otherwise None.
         """
         if not self._is_training:
             self._report_test(key, traced.course, findings)
@@ -273,7 +277,7 @@ class Sharings:
         return course.certain_at if course.may_have_missed(right) else course.confirmed_at
 
     def _report_test(self, key: str, course: Course, findings: Sequence[Discrepancy]) -> None:
-        """Likewise for a step of a validation or of ``evaluate``."""
+        """Reports an audit that found a step of a validation or of ``evaluate`` wrong."""
         self._known[key] = Sharing(whole=True)
         names = " and ".join(dict.fromkeys(repr(metric_of(finding)) for finding in findings))
         fit = self._engine.innermost
@@ -299,7 +303,8 @@ class Sharings:
         )
 
     def _report_unseen(self, scalar: Scalar) -> None:
-        """Without memory for a whole batch, no trial is possible, nor computing batches whole."""
+        """Reports a loss that could not be checked: without memory for a whole batch, no trial is possible,
+        nor computing batches whole."""
         self._engine.say_once(
             "A laptop does not have enough memory to check a whole batch before the first step: if the loss"
             f"{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows, the "
@@ -318,7 +323,7 @@ class Sharings:
         found = verdict.sums - known.sums
         losses = {place for place in found if record.scalars[place].site != "gradient"}
         if losses:
-            return replace(known, sums=known.sums | losses)  # gradients follow from them
+            return replace(known, sums=known.sums | losses)  # Gradients follow from losses.
         if not found:
             return known
         return replace(known, sums=known.sums | found) if self.at_tape else Sharing(whole=True)
@@ -334,7 +339,7 @@ def _own_layer(model: Any) -> str:
 
 
 def _batch_is_fixed(model: Any) -> bool:
-    """Whether the batch size is fixed, as for a stateful recurrent layer, which has a state for each row."""
+    """Whether the batch size is fixed, as in a stateful recurrent layer, which has a state for each row."""
     inputs = [each for each in private.flatten(getattr(model, "inputs", None) or []) if each is not None]
     return any(len(each.shape) > 0 and each.shape[0] is not None for each in inputs)
 
@@ -348,7 +353,7 @@ def _words_of_loss(record: TraceRecord, verdict: Verdict) -> str:
 
 
 def _at_loss(record: TraceRecord) -> str:
-    """Names the script line of the losses, if it is one."""
+    """The script line of the losses, in brackets; "" if there are several, or none."""
     lines = {line_of(each.tensor.op) for each in record.scalars if each.site == "loss"} - {""}
     return f" (the loss: {lines.pop()})" if len(lines) == 1 else ""
 

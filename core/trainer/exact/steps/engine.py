@@ -1,4 +1,4 @@
-"""The engine's state in this process: its place in a fit, reports to the observer, and when it stops."""
+"""The engine's state in this process: its position in a fit, reports to the observer, and when it stops."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Engine:
         self.rank = cluster.rank
         self.members = cluster.members
         self.trained: list[Any] = []
-        """Models that a fit or train_on_batch was shared for, in order."""
+        """Models trained by a shared fit or train_on_batch, in order."""
         self.predictors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.predicted: weakref.WeakKeyDictionary[Any, tuple[int, float]] = weakref.WeakKeyDictionary()
         """By model: batches of several rows that members predicted, and seconds that checking them took."""
         self.stopping = False
-        self.alone = False
-        """A callback is running that must not wait for other members."""
+        self.is_local = False
+        """Whether a callback is running that must not wait for other members."""
         self.folders = cluster.folders
         self._names = cluster.names or tuple(f"member {rank}" for rank in range(cluster.members))
         self._drawn: set[str] = set()
@@ -65,7 +65,7 @@ class Engine:
         self._calls: Counter[str] = Counter()
         """Number of calls by kind, without calls that only the chief made."""
         self._broken_off = ""
-        """The last call that an error ended, for messages."""
+        """The last call that ended with an error, for messages."""
         self.said: set[str] = set()
         self._equal_outside: set[int] = set()
         self._begun: weakref.WeakKeyDictionary[Any, set[bool]] = weakref.WeakKeyDictionary()
@@ -88,11 +88,12 @@ class Engine:
         self.keeper = Keeper(cluster.checkpointing, self, WRITERS)
 
     def renew_audits(self) -> None:
-        """Another training begins."""
+        """Call before another training."""
         self.audits, self.test_audits = AuditTime(), AuditTime(first_s=TESTS_FIRST_S)
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
-        """Applies from the next call into TensorFlow on. Every member must call it between the same steps."""
+        """Sets the shares from the next call into TensorFlow on. Every member must call it between the same
+        steps. Raises ``ValueError`` for another number of shares than members."""
         if shares == self.share_numbers:
             return
         check_shares(shares)
@@ -125,8 +126,9 @@ class Engine:
         finally:
             self._given = None
 
-    def mind_members(self) -> bool:
-        """Whether a member has left since the last call; the others take its rows. Call between steps."""
+    def update_members(self) -> bool:
+        """Gives the rows of members that have left to the others. Returns whether any has left since the last
+        call. Call it between steps."""
         if self.present == self.collectives.present:
             return False
         self.present = self.collectives.present
@@ -165,12 +167,12 @@ class Engine:
         progress: FitProgress | None = None,
         first_epoch: int = 0,
     ) -> Iterator[Fit]:
-        """A call of fit, evaluate or predict, in `in_thread`. Raises StopRequested at its end if a stop was
-        agreed on."""
-        if kind != "fit" and not self.alone:
+        """Wraps a call of fit, evaluate or predict, within `in_thread`. Raises StopRequested at its end if
+        members agreed to stop."""
+        if kind != "fit" and not self.is_local:
             for under_way in self._fits:
                 self.flush(under_way.model)
-        self._calls[kind] += not self.alone
+        self._calls[kind] += not self.is_local
         name = f"{kind} {self._calls[kind]}"
         fit = Fit(model, kind, name, each_batch, epochs, first_epoch, progress=progress)
         self._fits.append(fit)
@@ -183,7 +185,7 @@ class Engine:
         except StopRequested:
             raise
         except BaseException as error:
-            # The script may catch it, and diverge from the other members.
+            # The script may catch the error, and diverge from the other members.
             self._broken_off = f", after {fit.name} ended by {type(error).__name__}"
             raise
         finally:
@@ -197,8 +199,10 @@ class Engine:
 
     @contextmanager
     def in_thread(self, kind: str) -> Iterator[None]:
-        """Wraps any call that meets the other members. Raises TandemError while another thread's lasts: then
-        nothing more is shared if the calls are single batches, of which some may have met wrongly."""
+        """Wraps any call that meets the other members. Raises TandemError during another thread's call.
+
+        If the calls are single batches, some may have met wrongly, so nothing more is shared then.
+        """
         try:
             with self._one_thread.calls(kind, lambda: self._fits[-1].name if self._fits else ""):
                 yield
@@ -208,16 +212,16 @@ class Engine:
             raise
 
     @contextmanager
-    def by_itself(self) -> Iterator[None]:
+    def locally(self) -> Iterator[None]:
         """Wraps a callback that reads or writes this member's own files."""
-        self.alone = True
+        self.is_local = True
         try:
             yield
         finally:
-            self.alone = False
+            self.is_local = False
 
     def opened(self, iterator: SharedEpochIterator) -> None:
-        """Keras opened the data of a fit, or of its validation."""
+        """Call when Keras has opened the data of a fit, or of its validation."""
         if self._fits:
             trains = self.fit.kind == "fit" and self.fit.iterator is None
             iterator.pace.each_batch = self.fit.each_batch[0 if trains else 1]
@@ -227,7 +231,7 @@ class Engine:
                 self.fit.progress.opened(iterator)
 
     def equalise(self, model: Any) -> None:
-        """Once per call, when every variable exists: all members take the chief's state."""
+        """Gives all members the chief's state, once per call. Call it when every variable exists."""
         equal = self.fit.equal if self._fits else self._equal_outside
         if id(model) in equal or len(self._fits) > 1:
             return
@@ -268,8 +272,8 @@ class Engine:
         return self._call in self._drawn
 
     def compare_data(self, marks: Any) -> None:
-        """Compares data of the steps done, float64 [2 * groups, members]. Raises TandemError if it
-        differs."""
+        """Compares marks of the data of the steps done, float64 [2 * groups, members]. Raises TandemError if
+        they differ."""
         drawn = self._call in self._drawn
         met = list(self.collectives.met)
         names = [self._names[rank] for rank in met]
@@ -278,7 +282,7 @@ class Engine:
     # --- what happens
 
     def on_train_began(self, model: Any) -> None:
-        """Call after the callbacks' on_train_begin: the chief's restored first epoch counts."""
+        """Call after the callbacks' on_train_begin. If one restored a first epoch, the chief's counts."""
         epoch = private.initial_epoch(model)
         first = [-1 if epoch is None else epoch]
         chief = self.collectives.gather_ints(first, "to begin")[0][0]
@@ -297,7 +301,7 @@ class Engine:
         whole = not self.stopping if fit.steps is None else fit.batch >= fit.steps
         self.epochs += whole
         numbers = private.numbers(logs)
-        if self.stopping:  # a Stop cuts the validation short: its values are incomplete
+        if self.stopping:  # A Stop cuts the validation short: its values are incomplete.
             numbers = {name: value for name, value in numbers.items() if not name.startswith("val_")}
         self._observer.on_epoch_ended(epoch, numbers, fit.batch, whole)
 
@@ -309,13 +313,13 @@ class Engine:
         self._observer.on_measured(expectation)
 
     def on_first_step(self, model: Any, result: PortionResult, step: int) -> None:
-        """The training's `step`-th step is done, and reported before its audit: that takes as long again."""
+        """Reports the training's `step`-th step before its audit, which takes as long again."""
         fit = self._fits[-1] if self._fits else Fit(model, "batch")
         at = replace(fit, batch=fit.batch + step - self.step if self._fits else 0)
         self._reports.early(model, result, step, at, self.present, self.costs(model))
 
     def on_portion(self, model: Any, result: PortionResult, is_training: bool) -> None:
-        """Members met after `result.done` steps of `model`."""
+        """Call when members have met after `result.done` steps of `model`."""
         if result.stop:
             self.stopping = True
             model.stop_training = model.stop_evaluating = True
@@ -340,7 +344,7 @@ class Engine:
             self.trained.append(model)
 
     def settle(self) -> None:
-        """The script has ended on every member: compares what it trained batch by batch, too."""
+        """Call when the script has ended on every member: compares models trained batch by batch, too."""
         for model in [model for model in self.trained if model in self._unsettled]:
             self._unsettled.discard(model)
             model_state.settle(model, self.collectives, "train_on_batch")
@@ -350,7 +354,7 @@ class Engine:
         if flush := getattr(model.train_function, "flush", None):
             flush(whole=whole)
 
-    # --- what checkpoints ask
+    # --- for checkpoints
 
     @property
     def steps_in_epoch(self) -> int | None:
@@ -366,7 +370,7 @@ class Engine:
             return read(received)
         except TandemError as error:
             giver = self.collectives.met[0]
-            raise self.collectives.unsound(giver, "what a checkpoint keeps", error.what) from None
+            raise self.collectives.unsound(giver, "a checkpoint's contents", error.what) from None
 
     def prepare(self, model: Any, iterator: Any) -> None:
         model.make_train_function()
@@ -383,8 +387,8 @@ class Engine:
             "are no faster than one."
         )
 
-    def taken_back(self, undo: Undo | EagerUndo) -> list[Any]:
-        """A member left during a call, which must be repeated: returns the batches that it read."""
+    def take_back(self, undo: Undo | EagerUndo) -> list[Any]:
+        """Undoes a call during which a member left. Returns the batches that it read, to be repeated."""
         if undo.effect:
             self.say_once(
                 f"A laptop left during steps, which the others repeated. So {undo.effect} happened twice: "

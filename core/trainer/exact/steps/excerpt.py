@@ -1,7 +1,7 @@
 """A separately runnable part of a traced step: some of its tensors, computed from batches and shares.
 
-Its graph is copied, so the script's own code does not run again. Random values become constant, and batches
-are not normalised, so that its value follows from the rows alone.
+The step's graph is copied, so the script's own code does not run again. Random values become constant, and
+batches are not normalised, so that the tensors' values follow from the rows alone.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from core.trainer.exact.members.trace_record import pads
 from core.trainer.exact.steps.own_writes import functions
 
 _KEPT = 0.999
-"""Replaces a uniform random number: dropout drops nothing at this value."""
+"""Replaces a uniform random number: with this value dropout drops nothing."""
 _AWAY = 0.5
 """Replaces any other random number."""
 _CREATE = inspect.unwrap(tf.Graph.create_op)
 """Unwrapped: the wrapper's check for old argument names takes longer than making an operation."""
-
 _TURN = 12.9898
 """Radians between two entries of a perturbed weight, to make them differ."""
 
@@ -33,13 +32,13 @@ class Unreadable(Exception):
 
 
 def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: Sequence[Any]) -> Any:
-    """A function of (batch, shares, stir, wider), the first two as in the traced `step`, to `tensors`.
+    """A function that computes `tensors` from (batch, shares, stir, wider), the first two as in `step`.
 
     ``moments``: of batches, in pairs of a mean and a variance. ``weights``: variables that are perturbed: a
     bias by at most `stir`, a kernel so that what it adds up changes by about as much. ``wider``: entries
-    added to rows that are padded to the longest of them, which may be longer in another batch.
+    added to rows that are padded to the longest one, which may be longer in another batch.
 
-    Raises Unreadable.
+    The function raises Unreadable.
     """
     own = len(step.graph.inputs) - len(step.captured_inputs)
     inputs, captured = step.graph.inputs[:own], step.graph.inputs[own:]
@@ -72,7 +71,8 @@ def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: 
 
 
 class _Copy:
-    """Copies into the graph being traced. Tensors go by name: a loop's are recreated for its gradient."""
+    """Copies into the graph being traced. Tensors are known by name: a loop's are recreated for its
+    gradient."""
 
     def __init__(self, known: dict[str, Any], stirred: dict[str, float], stir: Any, wider: Any) -> None:
         self._known = known
@@ -88,7 +88,7 @@ class _Copy:
     def _needed(self, tensor: Any) -> list[Any]:
         """Operations still to be copied, each after those that it needs.
 
-        This is not trace order: a loop stores values for its gradient in lists that are created later.
+        This is not their trace order: a loop stores values for its gradient in lists created later.
         """
         order: list[Any] = []
         seen = set(self._ops)
@@ -111,7 +111,7 @@ class _Copy:
             self._ops[op.name] = neutral.op
             self._known[op.outputs[0].name] = neutral
             return
-        if any(_keeps_a_place(inner) for graph in functions(op) for inner in graph.get_operations()):
+        if any(_is_stateful_random(inner) for graph in functions(op) for inner in graph.get_operations()):
             raise Unreadable(f"{op.name} is random inside")
         before = [self._ops[each.name] for each in op.control_inputs if each.name in self._ops]
         with tf.control_dependencies(before), tf.device(op.device):
@@ -144,8 +144,8 @@ def _is_random(op: Any) -> bool:
     return any(kind in op.type for kind in kinds) and not op.type.endswith("Grad")
 
 
-def _keeps_a_place(op: Any) -> bool:
-    """Whether it draws new numbers each time; others draw the same from a seed, for all rows."""
+def _is_stateful_random(op: Any) -> bool:
+    """Whether an operation draws new numbers each time; others draw the same from a seed, for all rows."""
     return _is_random(op) and not op.type.startswith("Stateless")
 
 

@@ -59,5 +59,5 @@ class Fit:
         return None if size is None else int(size)
 
     def epoch_ends_after(self, steps: int) -> bool:
-        """Whether a fit's epoch ends after a portion of so many steps, as far as is known."""
+        """Whether a fit's epoch ends after `steps` more steps, as far as known."""
         return self.kind == "fit" and self.steps is not None and self.batch + steps >= self.steps

@@ -1,7 +1,7 @@
-"""Values of a step's logs that follow from metrics alone, whatever their names: ``tracker.result()``.
+"""Values of a step's logs that follow from metrics alone, whatever their names, such as ``tracker.result()``.
 
-Inside the step they cover the own rows; recomputed after a meeting, they cover all rows. Their part of the
-step's graph is copied.
+Inside the step they cover only the own rows; recomputed after a meeting, they cover all rows. Their part of
+the step's graph is copied.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from core.trainer.exact.steps.result import Traced
 
 
 def of_metrics(step: Any, variables: Iterable[Any]) -> dict[str, Callable[[], Any]]:
-    """Functions that compute logs from the present values, by name. ``variables``: of a traced `step`'s
-    metrics."""
+    """Functions that compute a traced step's logs from the metrics' present values, by name.
+
+    ``variables``: the metrics'.
+    """
     logs = step.graph.structured_outputs.logs
     outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
     metrics = {id(variable.handle) for variable in variables}
@@ -30,15 +32,15 @@ def of_metrics(step: Any, variables: Iterable[Any]) -> dict[str, Callable[[], An
             continue
         ops = _computed_by(tensor)
         read = [op for op in ops if op.type == "ReadVariableOp"]
-        alone = all(op in read or _follows(op) for op in ops)
+        follows = all(op in read or _follows(op) for op in ops)
         handles = [outer.get(op.inputs[0].name) for op in read]
-        if alone and None not in handles and any(id(handle) in metrics for handle in handles):
+        if follows and None not in handles and any(id(handle) in metrics for handle in handles):
             found[name] = partial(_computed, tensor, ops, outer)
     return found
 
 
 def results(model: Any, traced: Traced) -> dict[str, Any]:
-    """Results of the metrics that members add up. A custom step may return a "loss" and update none."""
+    """Results of metrics that the step updates: a custom step may return a "loss" and update none."""
     found = model.get_metrics_result()
     if not model.run_eagerly:
         for metric in model.metrics:
@@ -49,7 +51,7 @@ def results(model: Any, traced: Traced) -> dict[str, Any]:
 
 
 def _follows(op: Any) -> bool:
-    """Whether its output follows from its inputs."""
+    """Whether an operation's output follows from its inputs alone."""
     if op.type == "Placeholder":
         return bool(op.outputs[0].dtype == tf.resource)
     return not op.op_def.is_stateful and not functions(op)

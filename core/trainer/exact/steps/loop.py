@@ -44,7 +44,7 @@ from core.trainer.exact.steps.undo import EagerUndo, Undo, handles_of
 
 _log = logging.getLogger(__name__)
 _TRACES = 4
-"""Most traces: the first one creates variables, and these may lead to more."""
+"""Most traces of a step: the first one creates variables, which may make the next one create more."""
 
 
 class Loop:
@@ -83,15 +83,15 @@ class Loop:
 
     def prepare(self, data_spec: Spec) -> None:
         """Traces the step for batches like `data_spec`, which creates every variable that it needs."""
-        self._for(data_spec)
+        self._traced_for(data_spec)
 
     def _run(self, portion: Portion) -> Logs:
         engine, spec = self.engine, portion.iterator.element_spec
         batch = next(portion.iterator) if engine.first_of_call(self.is_training) else None
-        first = self._first(self._for(spec, batch), batch, spec)
-        results = [] if first is None else [self._audits.passed(self._for(spec), first)]
+        first = self._first(self._traced_for(spec, batch), batch, spec)
+        results = [] if first is None else [self._audits.passed(self._traced_for(spec), first)]
         while (left := portion.steps - sum(each.done for each in results)) > 0:
-            traced = self._for(spec)
+            traced = self._traced_for(spec)
             self._share(traced)
             ahead = self._audits.ahead(traced, left, portion.steps - left)
             if ahead == 0:
@@ -103,12 +103,12 @@ class Loop:
                 result = self._meet_after(traced, portion, ahead or left)
             if result is None:
                 break
-            results.append(self._audits.passed(self._for(spec), result))
+            results.append(self._audits.passed(self._traced_for(spec), result))
             if result.done < (1 if ahead == 0 else ahead or left):
-                break  # the data has ended
+                break  # The data has ended.
         if not results:
             raise StopIteration
-        traced, done = self._for(spec), sum(each.done for each in results)
+        traced, done = self._traced_for(spec), sum(each.done for each in results)
         timed = next((each for each in reversed(results) if each.timed), results[-1])
         stop = any(each.stop for each in results)
         result = replace(timed, logs=results[-1].logs, rows=results[-1].rows, done=done, stop=stop)
@@ -124,7 +124,7 @@ class Loop:
         return result.logs
 
     def _first(self, traced: Traced, batch: Batch | None, spec: Spec) -> PortionResult | None:
-        """A call's first step, on a batch that was read to be checked."""
+        """A call's first step, on `batch`, which was read to be checked; None if no batch was."""
         self.engine.equalise(self.model)
         if batch is None:
             self._portion_begins(traced, self.engine.fit.global_batch or 0)
@@ -144,10 +144,10 @@ class Loop:
     def _portion_begins(self, traced: Traced, rows: int) -> None:
         self._audits.portion_begins(traced, rows)
         if self.engine.fit.batch == 0:
-            self._rerun.drop()  # the script saw the last epoch's results
+            self._rerun.drop()  # The script has seen the last epoch's results.
 
     def _audited_next(self, traced: Traced, iterator: Any, done: int) -> PortionResult | None:
-        """The next step, audited; None if there is no data for it. ``done``: steps of the portion."""
+        """The next step, audited; None if there is no data for it. ``done``: steps of the portion so far."""
         batches = next_batches(iterator, 1)
         return self._audited(traced, batches[0], iterator.element_spec, done) if batches else None
 
@@ -157,10 +157,10 @@ class Loop:
     def _audit(
         self, traced: Traced, spec: Spec, batch: Batch, run: Callable[[Traced], PortionResult], done: int = 0
     ) -> PortionResult:
-        """Compares a batch's step, done by `run`, with what one member computes from all its rows.
+        """Compares a batch's step, done by `run`, with what one member computes from all rows.
 
-        If it is wrong, it is repeated from the values before it, and whole from there on; so are earlier
-        steps not known to be right, here or from a checkpoint, where possible.
+        If it is wrong, the step is repeated from the values before it, whole, like all later ones; so are
+        earlier steps not known to be right, if they can be repeated here or from a checkpoint.
         """
         key, step = repr(while_loop.free_rows(spec)), self.engine.step + done + 1
         result, findings = self._audits.audited(traced, steps.count_rows(batch), lambda: run(traced), step)
@@ -170,9 +170,9 @@ class Loop:
             if self.is_training:
                 self.engine.keeper.sure_step = step
             return result
-        again = self._rerun.taken_back(traced)
+        again = self._rerun.take_back(traced)
         sure_step = self._sharings.report_findings(key, traced, findings, step, again=len(again))
-        if self.is_training and not self._positions[key]:  # no checkpoint keeps positions
+        if self.is_training and not self._positions[key]:  # Checkpoints do not contain positions.
             go_back(self.engine, sure_step)
         traced = self._traced[key] = self._trace(while_loop.free_rows(spec))
         if again:
@@ -191,56 +191,58 @@ class Loop:
         spec = tf.nest.map_structure(while_loop.spec_of, data)
         known = self._traced.get(repr(while_loop.free_rows(spec)))
         # Batches of another kind may come at any time, and a single row says nothing about a loss.
-        looks = first or known is None or (not known.judged and steps.count_rows(data) > 1)
-        traced = self._for(spec, data if looks else None)
+        is_checked = first or known is None or (not known.judged and steps.count_rows(data) > 1)
+        traced = self._traced_for(spec, data if is_checked else None)
         self.engine.equalise(self.model)
         self._share(traced)
 
         def run(each: Traced) -> PortionResult:
-            return self._met(each, "batch", functools.partial(self._calls.on_batch, each), data)
+            return self._run_call(each, "batch", functools.partial(self._calls.on_batch, each), data)
 
         self._audits.portion_begins(traced, steps.count_rows(data))
         due = self._audits.ahead(traced, 1) == 0
         result = self._audit(traced, spec, data, run) if due else run(traced)
         self._rerun.drop()
-        traced = self._for(spec)
+        traced = self._traced_for(spec)
         self._audits.passed(traced, result)
         self.engine.on_portion(self.model, result, self.is_training)
         self._balance(traced, result)
         return result.logs
 
     def _meet_after(self, traced: Traced, portion: Portion, steps: int) -> PortionResult | None:
-        """The next steps of a portion; None if there are none, or no data for the first of them."""
+        """Runs the next steps of a portion; None if there are none, or no data for the first one."""
         if steps == 0:
             return None
         result = self.call(traced, "sure" if portion.sure else "unsure", portion.iterator, steps)
         return result if result.done else None
 
     def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> PortionResult:
-        """Runs so many steps in one call into TensorFlow. Raises StopIteration if `iterator` has too few."""
+        """Runs `steps` steps in one call into TensorFlow. Raises StopIteration if `iterator` has too few."""
         if self.model.run_eagerly:
-            return self._met(traced, "eagerly", functools.partial(self._eagerly, traced), iterator, steps)
+            return self._run_call(
+                traced, "eagerly", functools.partial(self._eagerly, traced), iterator, steps
+            )
         try:
-            return self._met(traced, name, None, iterator, tf.constant(steps))
+            return self._run_call(traced, name, None, iterator, tf.constant(steps))
         except tf.errors.OutOfRangeError:
             raise StopIteration from None
 
-    def _met(
+    def _run_call(
         self, traced: Traced, name: str, untraced: Callable[..., CallOutputs] | None, *source: Any
     ) -> PortionResult:
-        """Runs a call on `source`, or its parts if it is not traced; repeats it if a member leaves."""
+        """Runs the call `name` on `source`, or `untraced` if there is none; repeats it if a member leaves."""
         call = traced.calls.get(name, untraced)
         assert call is not None
         while True:
-            if self.engine.mind_members():
+            if self.engine.update_members():
                 self._share(traced)
             undo = traced.undo or EagerUndo(handles_of(self.model), source[0])
             given = (iter(undo), *source[1:]) if isinstance(undo, EagerUndo) and name == "eagerly" else source
-            run = functools.partial(self._calls.met, traced, name, call, self._audits.under_way, *given)
+            run = functools.partial(self._calls.run, traced, name, call, self._audits.under_way, *given)
             try:
                 result, audits = self.engine.collectives.atomically(run)
             except LeftMidway:
-                batches = self.engine.taken_back(undo)
+                batches = self.engine.take_back(undo)
             else:
                 self._audits.compare(audits)
                 record = self._record if name == "eagerly" else traced.record
@@ -259,13 +261,14 @@ class Loop:
         return [traced.sharing for traced in self._traced.values()]
 
     def _share(self, traced: Traced) -> None:
-        """Sets the shares: each kind of step has its own."""
+        """Sets the shares of this kind of step."""
         if traced.balancer is not None:
             traced.balancer.divide_among(self.engine.present)
             self.engine.set_shares(traced.balancer.shares)
 
     def _balance(self, traced: Traced, result: PortionResult) -> None:
-        """Lets shares follow the members' speeds. All members get the same result, from the same numbers."""
+        """Lets shares follow the members' speeds; all members compute the same shares from the same
+        numbers."""
         if not (self.engine.balance and self.is_training and result.timed) or traced.sharing.whole:
             return
         if traced.balancer is None:
@@ -277,7 +280,7 @@ class Loop:
 
     # --- tracing
 
-    def _for(self, data_spec: Spec, batch: Batch | None = None) -> Traced:
+    def _traced_for(self, data_spec: Spec, batch: Batch | None = None) -> Traced:
         """The step for batches like `data_spec` with any number of rows. ``batch``: the first of a call."""
         spec = while_loop.free_rows(data_spec)
         key = repr(spec)
@@ -288,19 +291,20 @@ class Loop:
         if batch is not None and not self._traced[key].judged and steps.count_rows(batch) > 1:
             self.engine.equalise(self.model)
             seen = batch if same else agreement.with_chiefs_x(self.engine.collectives, batch)
-            traced = self._traced[key] = self._looked_at(key, spec, seen)
+            traced = self._traced[key] = self._checked(key, spec, seen)
             traced.judged = True
             self._sharings.report_not_compiled(traced, traced.record)
         if not same and self.is_training and self._sharings.of(key).whole:
             raise agreement.batches_differ()
         return self._traced[key]
 
-    def _looked_at(self, key: str, spec: Spec, batch: Batch) -> Traced:
+    def _checked(self, key: str, spec: Spec, batch: Batch) -> Traced:
+        """The step, shared as far as a check of `batch` allows."""
         trace = functools.partial(self._trace, spec)
         if not self.model.run_eagerly:
             return self._sharings.settle(key, batch, self._traced[key], trace)
         try:
-            traced = trace()  # traced to be checked, then run eagerly with the sharing found
+            traced = trace()  # Only to be checked: the step then runs eagerly with the sharing found.
         except Exception as why:
             _log.info("A step that runs eagerly cannot be traced", exc_info=True)
             self._sharings.share_nothing(key, f"what runs eagerly cannot be checked ({type(why).__name__})")
@@ -314,7 +318,7 @@ class Loop:
         return Traced(one, self._state(plan), sharing=plan, judged=plan.whole)
 
     def _trace(self, data_spec: Spec) -> Traced:
-        """Traces the step; again if that created variables, as such a trace runs only once."""
+        """Traces the step, repeatedly while that creates variables: such a trace can run only once."""
         key = repr(data_spec)
         model_state.build(self.model, data_spec, is_training=self.is_training)
         for _ in range(_TRACES):
@@ -352,7 +356,7 @@ class Loop:
         return [*(id(v) for v in found), *(id(v) for v in model_state.variables(self.model))]
 
     def _state(self, plan: Sharing) -> LocalState:
-        """The state that members add up when they meet: none if each computes everything."""
+        """The state that members add up when they meet: nothing if each computes everything."""
         metrics = [] if plan.whole else local_state.metric_variables(self.model)
         return LocalState(metrics, self.engine.collectives)
 
@@ -375,14 +379,14 @@ class Loop:
         step.record.mark_own([begin, end])
         self._record = step.record
         meter.begin_trace()
-        # A member without rows computes on the batch's first row, and none of it counts.
+        # A member without rows computes on the batch's first row; the result does not count.
         own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
         with steps.active(step):
             logs = self._step_function(own)
         return StepOutputs(logs, weight, rows, present)
 
     def _eagerly(
-        self, traced: Traced, iterator: Iterator[Batch], limit: int, shares: Tensor, words: Tensor
+        self, traced: Traced, iterator: Iterator[Batch], limit: int, shares: Tensor, report: Tensor
     ) -> CallOutputs:
         known, before = traced.state.variables, self._calls.before(traced)
         last, done, rows = None, 0, while_loop.no_rows()
@@ -397,4 +401,4 @@ class Loop:
         traced.state = self._state(traced.sharing)
         values = dict(zip(map(id, known), before.values, strict=True))
         before.values = [values.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
-        return self._calls.meet(traced, before, last, tf.constant(done), rows, words)
+        return self._calls.meet(traced, before, last, tf.constant(done), rows, report)

@@ -1,4 +1,4 @@
-"""Variables that a traced step writes from own rows: these must be reduced, or members would diverge.
+"""Finds variables that a traced step writes from own rows: they must be reduced, or members would diverge.
 
 Follows values that differ between members through the step's graph, and through the functions that it calls.
 """
@@ -23,19 +23,19 @@ _LOOPS = 3
 
 @dataclass(frozen=True, slots=True)
 class OwnWrite:
-    """A variable that members would write differently, and the script line that does."""
+    """A variable that members would write differently, and the script line that writes it."""
 
     handle: Any
     line: str
 
 
 def own_writes(step: Any, record: TraceRecord, local: Iterable[Any]) -> list[OwnWrite]:
-    """A traced step's own writes, without the variables that always differ between meetings (``local``)."""
+    """A traced step's own writes, except to the variables that always differ between meetings (``local``)."""
     known = {id(variable.handle) for variable in local}
     outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
     walk = _Walk(record)
     before = -1
-    while len(walk.unlike) > before:  # what is written from own rows differs when the next step reads it
+    while len(walk.unlike) > before:  # What is written from own rows differs when the next step reads it.
         before = len(walk.unlike)
         walk.through(step.graph, set(), outer)
     return [write for name, write in walk.writes.items() if name not in known]
@@ -96,9 +96,9 @@ class _Walk:
     def through(
         self, graph: Any, unlike: set[str], handles: dict[str, Any], *, is_chosen: bool = False
     ) -> set[str]:
-        """Names of the tensors of `graph` that differ. ``unlike``: those of its inputs.
+        """Names of the tensors of `graph` that differ. ``unlike``: names of the inputs that do.
 
-        ``is_chosen``: whether it runs at all differs, and so does everything it writes.
+        ``is_chosen``: whether the graph runs at all differs, and so does everything it writes.
         """
         unlike = set(unlike)
         for op in graph.get_operations():
@@ -150,9 +150,9 @@ class _Walk:
 
     def _written(self, op: Any, handles: dict[str, Any]) -> None:
         if "Rng" in op.type or "Random" in op.type:
-            return  # a generator's position: its random numbers differ
+            return  # Writes a generator's position: only random numbers differ.
         if op.type.startswith("Collective") or op.type in local_state.LOOKUPS:
-            return  # the token by which TensorFlow orders meetings; a table that is only read
+            return  # Writes the token by which TensorFlow orders meetings; or only reads a table.
         _, written = auto_control_deps_utils.get_read_write_resource_inputs(op)
         for tensor in written:
             if tensor.name in handles:

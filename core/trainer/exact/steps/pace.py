@@ -17,7 +17,7 @@ class PortionPace:
         self.each_batch = False
         """The user's callbacks need every batch: portions keep Keras' size."""
         self.brief = False
-        """The next portion is a measurement of a few steps."""
+        """The next portion is to measure a few steps."""
 
     def steps(self, once: int, left: float = math.inf) -> int:
         """Steps of the next portion, a multiple of Keras' steps_per_execution or all that are `left`."""
@@ -29,7 +29,7 @@ class PortionPace:
         return int(left if rest_too else min(steps, left))
 
     def measured(self, step_s: float) -> None:
-        """A step took `step_s` on average over the members. The first ones trace and count for little."""
+        """Records a step's mean seconds over the members. The first steps trace: portions grow slowly."""
         if step_s > 0:
             wanted = int(self.target_s / step_s)
             self._steps = max(1, min(wanted, 4 * self._steps, _LIMIT))

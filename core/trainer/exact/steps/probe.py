@@ -1,11 +1,10 @@
 """Checks, before a step is trained, that its losses, or its gradients, are means over rows, as the engine
 assumes.
 
-The step's own numbers are computed from the whole batch at once, then from unequal parts by all members
-together: the parts' mean, weighted by rows, must be the whole's. The same again with some of the batch's
-entries set to zero, and once more with other biases. That reveals what equal masks hide, and what an
-untrained model hides by giving every row nearly the same loss. Call it on every member; the decision is the
-same.
+The step's numbers are computed from the whole batch at once, then from unequal parts by all members together:
+the parts' mean, weighted by rows, must be the whole's. This is repeated with some of the batch's entries set
+to zero, and once more with other biases. That reveals what equal masks hide, and what an untrained model
+hides by giving every row nearly the same loss. All members must call it; they reach the same decision.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from core.vocabulary.plan import split_rows
 _log = logging.getLogger(__name__)
 
 _TOLERANCE = 2e-4
-"""Relative to the larger of two numbers; float32 sums of some thousand rows differ by a tenth of it."""
+"""Relative to the larger of two numbers; float32 sums of some thousand rows differ by a tenth of this."""
 _TOLERANCE_HALF = 3e-2
 """Tolerance for 16-bit numbers."""
 _NONE = 1e300
 """Sent in place of NaN."""
 _TOLERANCE_OF_GRADIENTS = 1e-3
 _OF_ALL = 0.05
-"""A gradient counts at least as this part of all gradients' norm: it may be zero, except for rounding."""
+"""A gradient's size counts as at least this part of all gradients' norm: it may be zero except for
+rounding."""
 _BROKE = -1e300
-"""Sent in place of a result that a member's part of the batch could not give."""
+"""Sent in place of a number that could not be computed from a member's part of the batch."""
 _BLOCK = 64
 """Numbers of a step are sent in multiples of this, so that one trace serves for nearly all steps."""
 _WIDER = 3
-"""Padding entries added to the rows of parts, where the longest row sets the length."""
-
+"""Padding entries added to the rows of parts if the longest row sets the length."""
 
 _Numbers = Callable[..., list[float]]
 """Takes (batch, shares, stir, wider), as an excerpt does."""
@@ -58,15 +57,15 @@ class Verdict:
     sums: frozenset[int] = frozenset()
     """Places of the numbers that are sums over rows."""
     whole: Scalar | None = None
-    """The first that is neither a mean nor a sum, but depends on the batch as a whole."""
+    """The first number that is neither a mean nor a sum, but depends on the batch as a whole."""
     unsummed: tuple[Scalar, ...] = ()
     """Numbers that are not sums."""
     broke: bool = False
     """A part of the batch breaks the script's step: the cut pieces are not rows."""
     unseen: Scalar | None = None
-    """The first that could not be computed separately."""
+    """The first number that could not be computed separately."""
     no_memory: bool = False
-    """`unseen` is so because a member lacks memory."""
+    """`unseen` is set because a member lacks memory."""
 
 
 def judged(
@@ -74,14 +73,13 @@ def judged(
 ) -> Verdict:
     """Judges the numbers recorded at `sites`. Every variable gets its value back.
 
-    ``batch``: as the traced step takes it. ``weights``: the trained variables. ``half``: numbers have 16
-    bits.
+    ``batch``: in the traced step's form. ``weights``: the trained variables. ``half``: numbers have 16 bits.
     """
     noted = [each for each in enumerate(traced.record.scalars) if each[1].site in sites]
     chosen = [each for each in noted if each[1].tensor.graph is traced.step.graph]
     scalars = [scalar for _, scalar in chosen]
     unseen = next((scalar for _, scalar in noted if scalar.tensor.graph is not traced.step.graph), None)
-    if steps.count_rows(batch) < 2 or not scalars:  # a single row belongs to one member, whole
+    if steps.count_rows(batch) < 2 or not scalars:  # A single row cannot be divided.
         return Verdict(unseen=unseen)
     biases = [weight for weight in weights if weight.shape.rank == 1]
 
@@ -97,13 +95,13 @@ def judged(
         return numbers
 
     fewer = thinned(batch)
-    looks = ((batch, 0.0), (fewer, 0.0), (fewer, 1.0))
-    trial = _tried(engine, traced, looks, made, len(scalars))
+    cases = ((batch, 0.0), (fewer, 0.0), (fewer, 1.0))
+    trial = _tried(engine, traced, cases, made, len(scalars))
     tolerance = _TOLERANCE_HALF if half else _TOLERANCE
     sums, whole, unsummed = set(), None, []
     for number_of, (place, scalar) in enumerate(chosen):
         kinds = []
-        for number in range(len(looks)):
+        for number in range(len(cases)):
             at_once, parts = trial.at_once[number, number_of], trial.parts[:, number, number_of]
             if at_once == _NONE or not trial.known[number]:
                 continue
@@ -123,10 +121,11 @@ def judged(
 def gradients_judged(
     engine: Engine, traced: Traced, batches: Sequence[Any], weights: Sequence[Any], *, coarse: bool
 ) -> Literal["means", "whole", "unseen"]:
-    """Judges the gradients on `batches` with equally many rows: from the second one on with other weights.
+    """Judges the gradients on `batches` of the same number of rows, from the second one on with other
+    weights.
 
-    "unseen" if they could not be computed separately; but "means" if memory is lacking. Every variable gets
-    its value back. ``coarse``: rounding is that of 16 bits.
+    "unseen" if they could not be computed separately, but "means" if memory is lacking. Every variable gets
+    its value back. ``coarse``: they are rounded as in 16 bits.
     """
     gradients = traced.record.gradients
     parts = tf.nest.flatten(gradients, expand_composites=True)
@@ -142,11 +141,11 @@ def gradients_judged(
 
         return numbers
 
-    looks = [(batch, float(place > 0)) for place, batch in enumerate(batches)]
-    trial = _tried(engine, traced, looks, made, len(gradients) * MARKS)
+    cases = [(batch, float(place > 0)) for place, batch in enumerate(batches)]
+    trial = _tried(engine, traced, cases, made, len(gradients) * MARKS)
     if trial.broke or not (trial.known.any() or trial.no_memory):
         return "whole" if trial.broke else "unseen"
-    shape = (len(looks), -1, MARKS)
+    shape = (len(cases), -1, MARKS)
     wholes = trial.at_once[:, : len(gradients) * MARKS].reshape(shape)
     sums = np.tensordot(trial.by_rows, trial.parts, 1)[:, : len(gradients) * MARKS].reshape(shape)
     tolerance = _TOLERANCE_HALF if coarse else _TOLERANCE_OF_GRADIENTS
@@ -165,13 +164,13 @@ class _Trial:
     """Numbers of a step, computed from whole batches on the chief and from their parts on each member."""
 
     at_once: np.ndarray
-    """[looks, numbers]"""
+    """[cases, numbers]"""
     parts: np.ndarray
-    """[members present, looks, numbers]"""
+    """[members present, cases, numbers]"""
     by_rows: np.ndarray
-    """[members present]: parts of the rows."""
+    """[members present]: each member's fraction of the rows."""
     known: np.ndarray
-    """[looks]: whether every member computed them."""
+    """[cases]: whether every member computed them."""
     broke: bool
     """Parts of the first batch cannot be computed."""
     no_memory: bool
@@ -180,24 +179,27 @@ class _Trial:
 def _tried(
     engine: Engine,
     traced: Traced,
-    looks: Sequence[tuple[Any, float]],
+    cases: Sequence[tuple[Any, float]],
     made: Callable[[], _Numbers],
     count: int,
 ) -> _Trial:
-    """``looks``: batches, and how much weights are perturbed. ``made``: makes the function that computes
-    `count` numbers. All variables and random numbers are afterwards as before."""
-    rows, there = steps.count_rows(looks[0][0]), engine.collectives.present
+    """Computes numbers of a step. Restores all variables and random generators.
+
+    ``cases``: batches, and how much weights are perturbed. ``made``: makes the function that computes `count`
+    numbers.
+    """
+    rows, there = steps.count_rows(cases[0][0]), engine.collectives.present
     unequal = _unequal(there, engine.members)
     size = -(-count // _BLOCK) * _BLOCK
-    found, known = np.zeros((len(looks), 2, size)), np.zeros((len(looks), 2))
+    found, known = np.zeros((len(cases), 2, size)), np.zeros((len(cases), 2))
     snapshot, no_memory, drawn = None, False, randomness.Generators()
     engine.meter.repeats.assign(True)
     try:
         values = made()
         snapshot = StateSnapshot([traced.step.graph])
-        for number, (given, stir) in enumerate(looks):
+        for number, (given, stir) in enumerate(cases):
             for place, shares in enumerate((_on_chief(there, engine.members), unequal)):
-                snapshot.restore()  # a number may be computed after a variable is written
+                snapshot.restore()  # The step may write variables before it computes a number.
                 wider = tf.constant(place * _WIDER)
                 computed = values(given, tf.constant(shares, tf.int64), tf.constant(stir), wider)
                 found[number, place, :count], known[number, place] = computed, 1.0
@@ -214,12 +216,12 @@ def _tried(
         if snapshot is not None:
             snapshot.restore()
         engine.meter.repeats.assign(False)
-        drawn.set_back()
+        drawn.restore()
     finite = np.nan_to_num(found, nan=_NONE, posinf=_NONE, neginf=_NONE)
     own = [*finite.ravel(), *known.ravel(), float(no_memory)]
     gathered = np.array(engine.collectives.gather_numbers(own, "a step that is tried"))
-    if engine.collectives.met != there:  # a member has left meanwhile
-        return _tried(engine, traced, looks, made, count)
+    if engine.collectives.met != there:  # A member has left meanwhile.
+        return _tried(engine, traced, cases, made, count)
     values_of = gathered[:, : found.size].reshape(len(there), *found.shape)
     known_of = gathered[:, found.size : -1].reshape(len(there), *known.shape).min(axis=(0, 2)) > 0
     splits = split_rows(rows, unequal)

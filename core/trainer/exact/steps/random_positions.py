@@ -1,6 +1,7 @@
-"""Operations such as ``tf.random.normal`` keep their position in the runtime. Inside a step they draw the
-same numbers from a position in a variable, as a ``tf.random.Generator`` does: so a step can be computed
-twice, undone, or traced anew, and each number is drawn once.
+"""Keeps the positions of operations such as ``tf.random.normal`` in variables, not in TensorFlow's runtime.
+
+Inside a step they draw the same numbers, but from a variable's position, as a ``tf.random.Generator`` does.
+So a step can be computed twice, undone, or traced again, and each number is drawn once.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Positions:
         return bool(self._known)
 
     def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The function `step`, to be traced; drawing from these."""
+        """The function `step`, to be traced, that draws from these positions."""
 
         def traced(*given: Any) -> Any:
             self._seen.clear()
@@ -50,7 +51,7 @@ class Positions:
         return traced
 
     def next(self, seed: int, seed2: int) -> Any:
-        """The variable for the next operation with these seeds: each has one of its own."""
+        """The variable for the next operation with these seeds: each operation has its own."""
         self._seen[seed, seed2] += 1
         key = (seed, seed2, self._seen[seed, seed2])
         if key not in self._known:

@@ -1,4 +1,4 @@
-"""Log values since the previous report. Keras gives means over the epoch so far, which make a curve jump
+"""Log values since the previous report: Keras' own are means over the epoch so far, which make curves jump
 where an epoch begins."""
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ class RecentLogs:
         self._epoch: Hashable = None
 
     def since(self, model: Any, epoch: Hashable, logs: Mapping[str, float]) -> dict[str, float]:
-        """For means, the mean of the rows since the previous call in the same ``epoch``. Other metrics are
-        left out, as they say nothing about part of an epoch; values that are not metrics stay."""
+        """Means over the rows since the previous call in the same ``epoch``.
+
+        Metrics that are not means are left out, as they say nothing about part of an epoch; values that are
+        not metrics stay.
+        """
         if epoch != self._epoch:
             self._before.clear()
             self._epoch = epoch
@@ -42,10 +45,10 @@ class RecentLogs:
                 continue
             total, count = float(np.asarray(metric.total)), float(np.asarray(metric.count))
             if not isfinite(total):
-                continue  # nor is the value
+                continue  # The value is not finite either.
             mean = total / count if count else 0.0
             name = next((name for name in names if isclose(logs[name], mean, rel_tol=CLOSE)), None)
-            if name is None:  # the script's own value of that name; or the metric already counts a validation
+            if name is None:  # A value of the script's own; or the metric already counts a validation.
                 others.update(filter(None, [self._names.get(metric)]))
                 continue
             means.add(name)

@@ -1,4 +1,4 @@
-"""Reports of steps to the observer: what the steps since the last report were like."""
+"""Reports steps to the observer, with measurements of the steps since the last report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Costs(Protocol):
         """Bytes that this member sends a step, on average."""
 
     def rehearse(self, step_s: float) -> tuple[float, int]:
-        """Seconds and bytes a step of meetings between steps of `step_s`, by one tried now."""
+        """Tries a meeting. Returns the seconds and bytes that meetings add to a step of `step_s`."""
 
 
 class StepReports:
@@ -44,7 +44,7 @@ class StepReports:
         """The newest step reported by `early`, and its logs."""
 
     def early(self, model: Any, result: PortionResult, step: int, fit: Fit, *others: Any) -> None:
-        """Reports a step before its portion is done, of which it may be all."""
+        """Reports a step before its portion is done; it may be the portion's only one."""
         self.passed(model, result, step, fit, *others)
         self._early = step, result.logs
 
@@ -57,8 +57,10 @@ class StepReports:
         present: tuple[int, ...],
         costs: Costs | None,
     ) -> None:
-        """`result.done` steps of `model` are done, `step` in all. ``costs``: where members meet between
-        steps."""
+        """Records `result.done` steps of `model`, `step` in all, and reports them if a report is due.
+
+        ``costs``: None if members meet in every step.
+        """
         if self._early is not None and step == self._early[0] and result.logs is self._early[1]:
             return
         if result.timed:

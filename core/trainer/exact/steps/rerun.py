@@ -1,9 +1,9 @@
-"""The steps since the last one known to be right, kept so that each can be repeated whole; or else the way
-back to a checkpoint.
+"""Keeps the batches since the last step known to be right, so that these steps can be repeated whole; or else
+goes back to a checkpoint.
 
-Only within an epoch, and where no script code sees results of single steps: what the script saw cannot be
-taken back. After the first steps of a trace they are kept only where they are slow, as reading batches one by
-one takes as long as a small step.
+Only within an epoch, and if no script code sees results of single steps: what the script saw cannot be taken
+back. After the first steps of a trace, only slow steps are kept, as reading batches one by one takes as long
+as a small step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from core.vocabulary.plan import Moment
 _log = logging.getLogger(__name__)
 
 _MOST_MOMENTS = 4
-"""Checkpoints that each member reports: more than it keeps."""
+"""Checkpoints that each member reports: more than it ever has."""
 _NONE = (-1, -1, -1, -1)
 """Sent in place of a missing checkpoint's ``Moment.order``."""
 _MOST_BYTES = 1 << 28
@@ -38,7 +38,7 @@ class Rerun:
     """Kept steps of one model's training."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        """``most_bytes``: of batches; with 0 none are kept."""
+        """``most_bytes``: most bytes of batches kept; 0: none are kept."""
         self._most_bytes = most_bytes
         self._first = 0
         """How many steps came before the kept ones."""
@@ -47,7 +47,7 @@ class Rerun:
         self._bytes = 0
 
     def begin(self, traced: Traced) -> bool:
-        """Call before unaudited steps that follow a confirmed one: whether they are kept."""
+        """Call before unaudited steps. Returns whether they are kept."""
         course = traced.course
         worth_it = self._most_bytes > 0 and (course.steps < WARM_UP or course.step_s >= _SLOW_S)
         if not self.keeps and course.able and course.confirmed == course.steps and worth_it:
@@ -78,16 +78,16 @@ class Rerun:
             self.drop()
 
     def passed(self, traced: Traced, batch: Batch) -> None:
-        """A step was audited and confirmed. Kept steps stay, as steps before it may have been wrong."""
+        """Records a step that an audit confirmed. Kept steps stay, as steps before it may have been wrong."""
         course = traced.course
         if course.certain > course.steps or course.steps >= WARM_UP:
             self.drop()
         self.add([batch])
 
-    def taken_back(self, traced: Traced) -> list[Batch]:
-        """The batches of the steps not known to be right, with every value restored to that before them.
+    def take_back(self, traced: Traced) -> list[Batch]:
+        """Undoes the steps not known to be right: restores every value, and returns the steps' batches.
 
-        Empty if they cannot be taken back.
+        Empty if they cannot be undone.
         """
         if self._before is None or len(self._batches) != traced.course.steps - self._first:
             return []
@@ -99,10 +99,9 @@ class Rerun:
 
 def go_back(engine: Engine, sure_step: int | None) -> None:
     """Goes back to the newest checkpoint of at most `sure_step` that all members have, to compute whole
-    batches from there on. Does nothing without such a checkpoint, or if `sure_step` is None. Call it on every
-    member.
+    batches from there on: raises WentBack.
 
-    Raises WentBack.
+    Does nothing without such a checkpoint, or if `sure_step` is None. All members must call it.
     """
     if sure_step is None:
         return

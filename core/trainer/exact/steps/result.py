@@ -25,13 +25,13 @@ class StepOutputs(NamedTuple):
     """One step's outputs, as tensors."""
 
     logs: Logs
-    """Logs of the own rows; whatever a custom ``train_step`` returns, if that is no dict."""
+    """Logs of the own rows, or whatever else a custom ``train_step`` returns."""
     weight: Tensor
     """float32: own rows / all rows."""
     rows: Tensor
     """int64: rows of the global batch."""
     present: Tensor
-    """bool: there are own rows."""
+    """bool: whether there are own rows."""
 
 
 class CallOutputs(NamedTuple):
@@ -70,7 +70,7 @@ class Traced:
     """A step for one kind of data, with its state and the calls that run it."""
 
     step: Any
-    """A traced function, or an ordinary one where the model runs eagerly."""
+    """A traced function, or an ordinary one if the model runs eagerly."""
     state: LocalState
     calls: dict[str, Callable[..., CallOutputs]] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
@@ -83,7 +83,7 @@ class Traced:
     log_values: dict[str, Callable[[], Tensor]] = field(default_factory=dict)
     """Functions that compute log values from metrics, by name."""
     judged: bool = False
-    """Whether its losses are known to be means over rows or not."""
+    """Whether it is known if its losses are means over rows."""
     row_limits: tuple[float, ...] = ()
     """Rows that fit into memory, by rank; empty if not measured."""
     course: Course = field(default_factory=Course)
@@ -92,7 +92,7 @@ class Traced:
     undo: Undo | None = None
     """Undoes a traced step's newest call."""
     at_end: Callable[[], object] | None = None
-    """Writes what the step writes even if the data has ended; None: not traced yet."""
+    """Makes the writes that the step makes even after the data has ended; None: not traced yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class PortionResult:
     """Rows of a global batch, the mean over the steps of `step_s`: an epoch's last batch may be smaller."""
     done: int
     stop: bool
-    """A member was asked to stop."""
+    """Whether a member was asked to stop."""
     step_s: float
     """Mean time of a step, including the meeting; 0 if not measured, as are the other times."""
     met: tuple[int, ...]

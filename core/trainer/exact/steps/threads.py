@@ -1,4 +1,5 @@
-"""One thread of a script at a time: members' threads may come in different orders, and would meet wrongly."""
+"""Admits one thread of a script at a time: on each member, threads may run in another order and meet
+wrongly."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ class OneThread:
 
     @contextmanager
     def calls(self, kind: str, name: Callable[[], str]) -> Iterator[None]:
-        """Wraps a call. ``name``: of the outermost one under way, for messages; empty if it has none.
+        """Wraps a call. ``name()``: the name of the outermost call under way, for messages, or "".
 
-        Raises TandemError while another thread's lasts.
+        Raises TandemError during another thread's call.
         """
         if not self._lock.acquire(blocking=False):
             running = name() or next(iter(self._calls), "another call")

@@ -1,9 +1,9 @@
 """Undoes a call into TensorFlow if a member leaves in the middle of it.
 
-Keeps the previous values of everything that its steps write, and the batches that it read; both by
-TensorFlow's own operations, since reading a batch in Python takes as long as a small step. A step must wait
-for them explicitly: TensorFlow keeps no order between them and a call that uses variables, and drops what has
-not run when a step fails.
+Stores the previous values of everything that its steps write, and the batches that it read, with TensorFlow's
+own operations: reading a batch in Python takes as long as a small step. A step must wait for them explicitly:
+TensorFlow does not order them before a call that uses variables, and drops operations that have not run when
+a step fails.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _NUMBERS = itertools.count()
 
 
 class Undo:
-    """Undoes the newest traced call. ``handles``: of variables that its steps write; ``spec``: of a batch.
+    """Undoes the newest traced call.
 
-    ``effect``: what else a step does that cannot be undone; "" if nothing.
+    ``handles``: those of the variables that its steps write. ``spec``: that of a batch. ``effect``: what else
+    a step does that cannot be undone; "" if nothing.
     """
 
     def __init__(self, handles: Sequence[Any], spec: Any, effect: str) -> None:
@@ -43,14 +44,13 @@ class Undo:
         self.end()
         if not self._handles:
             return []
-        # A value that was read stays unchanged: TensorFlow copies a variable's memory when it is written
-        # afterwards.
+        # A value once read stays unchanged: TensorFlow copies a variable's memory when it is written later.
         values = [local_state.read_value(handle) for handle in self._handles]
         with tf.device("CPU:0"):
             return [tf.raw_ops.Stage(values=values, shared_name=self._values)]
 
     def stage(self, batch: Any) -> Any:
-        """Keeps a step's batch; an operation that must have run before the step."""
+        """Stores a step's batch. Returns an operation that must have run before the step."""
         with tf.device("CPU:0"):
             return tf.raw_ops.Stage(values=_tensors(batch), shared_name=self._batches)
 
@@ -86,7 +86,7 @@ class Undo:
 
 
 class EagerUndo:
-    """The same for a call that runs eagerly. ``data``: the batches that it will read, through this object."""
+    """Undoes a call that runs eagerly. ``data``: the batches that it reads, by iterating over this object."""
 
     effect = "what a step does besides writing variables"
 
@@ -107,7 +107,8 @@ class EagerUndo:
 
 
 def handles_of(model: Any, step: Any = None) -> list[Any]:
-    """Handles of variables that a traced step writes, or that an eager one may write; and of metrics."""
+    """Handles of the metrics' variables, and of those that a traced step writes, or an eager one may
+    write."""
     every = [] if step else model_state.variables(model)
     values = local_state.values_of([*every, *local_state.metric_variables(model)])
     found = [*(local_state.written_handles(step.graph) if step else ()), *(each.handle for each in values)]

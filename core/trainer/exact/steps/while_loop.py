@@ -26,8 +26,7 @@ def loop(condition: Callable[..., Any], body: Callable[..., Any], start: list[An
 
 
 def up_to(limit: Tensor, step: Any, run: Callable[[], StepOutputs]) -> list[Tensor]:
-    """Runs one step `limit` times by `run`: returns how often, the rows of all of them, and the last outputs,
-    flat."""
+    """Calls `run` `limit` times. Returns how often, the sum of rows, and the last step's outputs, flat."""
 
     def body(done: Tensor, rows: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
         outputs = run()

@@ -151,7 +151,7 @@ def main() -> None:
     for script in scripts:
         keras.utils.set_random_seed(5)
         observer.words.clear()
-        installation.say_again()
+        installation.begin_training()
         found: dict[str, Any] = {"code": "", "what": "", "fix": ""}
         try:
             script()

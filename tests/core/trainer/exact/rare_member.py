@@ -168,7 +168,7 @@ def main() -> None:
         work.mkdir()
         os.chdir(work)
         keras.backend.clear_session()
-        installation.say_again()
+        installation.begin_training()
         observer.words.clear()
         observer.reports.clear()
         observer.expected.clear()

@@ -134,6 +134,6 @@ def test_one_that_was_set_is_set_back_after_validations_were_read_again() -> Non
     draw(of_validations)  # reading validations again
     draw(of_data)
     moved = of_data.bit_generator.state
-    generators.set_back(names)
+    generators.restore(names)
     assert draw(of_validations) == draw(np.random.default_rng(1))
     assert of_data.bit_generator.state == moved != at_data

@@ -36,7 +36,7 @@ class Kept:
         self._done(number)
 
     def taken_back(self) -> list[float]:
-        return [float(batch[0]) for batch in self.rerun.taken_back(self.traced)]
+        return [float(batch[0]) for batch in self.rerun.take_back(self.traced)]
 
     def _done(self, *numbers: float) -> None:
         for number in numbers:
