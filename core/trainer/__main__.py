@@ -125,8 +125,7 @@ def _load(report_fd: int) -> float:
 
 
 def _leave(reporter: Reporter, exit: Exit, status: int) -> None:
-    """Reports ``exit`` and ends the process, without TensorFlow's own shutdown: in a cluster it may hang or
-    abort."""
+    """Reports ``exit`` and ends the process without TensorFlow's shutdown, which may hang in a cluster."""
     _flush()
     reporter.send(Ended(exit=exit))
     reporter.flush(_FLUSH_S)

@@ -23,8 +23,7 @@ HEARTBEAT_S = 600
 """Least time that TensorFlow waits for a heartbeat over a relay: its default is 10 s, and a step of a large
 model may take that long. The nodes notice a lost member sooner."""
 HEARTBEAT_MARGIN_S = 60
-"""How much longer TensorFlow waits for a silent laptop than the nodes do, so that their fuller message
-comes first."""
+"""How much longer than the nodes TensorFlow waits for a silent laptop: their message says more."""
 _FLUSH_S = 5.0
 _PUBLIC = {
     "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",

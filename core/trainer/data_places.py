@@ -223,8 +223,7 @@ class _Source:
         return (begin, end, (f"({new}" + "\n" * lines + ")" if lines else new).encode()) if is_it else None
 
     def begun(self, node: ast.Constant | ast.JoinedStr, path: PathText | None, skip: int, place: str) -> str:
-        """The source of a text whose first ``skip`` characters are replaced with ``place``; the rest as
-        written."""
+        """The source of a text with ``place`` for its first ``skip`` characters; the rest as written."""
         assert path is not None
         begin, end = self._span(node)
         old = self.bytes[begin:end].decode()

@@ -60,8 +60,7 @@ class ReportingObserver:
         self._epoch_began_s = 0.0
         self._last: Progress | None = None
         self._seen: tuple[tuple[int, float], tuple[int, float]] | None = None
-        """Step and time of two reports of this fit at least ``RATE_S`` apart; until there are two, both are
-        the first."""
+        """Step and time of two reports of this fit at least ``RATE_S`` apart, or of the first one twice."""
         self._diverged: Diverged | None = None
         """Set for this fit while its loss is not finite."""
         self._said_diverged: int | None = None
@@ -194,8 +193,7 @@ class ReportingObserver:
         return self._stop_asked()
 
     def _steps_s(self, step: int, rate: float | None) -> float | None:
-        """Steps per second over the last ``RATE_S`` or more; ``rate``, this step's own, until two reports
-        exist."""
+        """Steps per second over the last ``RATE_S`` or more; at first ``rate``, this step's own."""
         now_s = self._monotonic()
         before, newer = self._seen or ((step, now_s), (step, now_s))
         if now_s - newer[1] >= RATE_S:

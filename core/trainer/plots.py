@@ -20,8 +20,7 @@ _PYPLOT = "matplotlib.pyplot"
 class Plots(MetaPathFinder):
     """Makes ``plt.show`` call ``save``. After a notebook's cell call ``save``: Jupyter would show its plots.
 
-    ``folder``: where plots are saved, as NAME-plot-1.png and so on. ``say``: reports the first one, and any
-    that could not be saved.
+    ``folder``: where NAME-plot-1.png and so on are saved. ``say``: reports the first one, and any failure.
     """
 
     def __init__(self, folder: Path, name: str, say: Callable[[str], None]) -> None:

@@ -236,8 +236,8 @@ class TrainerSession:
         return None if failure is None else exits.of_exchange(failure)
 
     def _on_managed_stop(self) -> None:
-        """Interrupts the script before its first ``fit``, when nothing is lost; later the engine checks for a
-        Stop in every step."""
+        """Interrupts a script before its first ``fit``, losing nothing. Later the engine checks in each
+        step."""
         if not self._observer.began:
             interrupt_main()
 
@@ -280,8 +280,8 @@ class TrainerSession:
     def _on_own_stop(self) -> None:
         """Acts like Ctrl-C in a terminal, except in a ``fit`` on one laptop, which ends after its step.
 
-        Members cannot agree on a step in a custom loop: each gets the order, and any end after it counts as
-        stopped.
+        Members cannot agree on a step in a custom loop. Each gets the order; an end after it counts as a
+        Stop.
         """
         if self._cluster or not self._observer.fitting:
             interrupt_main()

@@ -144,8 +144,7 @@ def sort_folders(folder: Path, say: Callable[[str], None]) -> None:
 def watch_writes(script: Path, folders: Sequence[Path], say: Callable[[str], None]) -> None:
     """Makes Python's ``open`` report each path that the script writes outside its own folders, once.
 
-    Leaves out paths in its source, which were reported before the run began, and the user's hidden folders,
-    which are caches.
+    Leaves out paths in its source, which were reported before the run, and the user's hidden folders: caches.
     """
     text, reported = script.read_text("utf-8", errors="replace"), set[str]()
     own = [

@@ -1,8 +1,7 @@
-"""An HTTP proxy (RFC 9110, 7.6 and 9.3.6) through which a sealed script downloads: it listens in the script's
-network and connects outside.
+"""An HTTP proxy (RFC 9110, 7.6 and 9.3.6) for a sealed script's downloads, which listens in its network.
 
-Connections are made only for the script: nobody gets in through the proxy. If the laptop itself uses a proxy,
-each connection is passed on to that one unchanged. Blocking threads, in the relay's process.
+It connects only for the script: nobody gets in through it. If the laptop itself uses a proxy, each connection
+is passed on to that one unchanged. Blocking threads, in the relay's process.
 """
 
 from __future__ import annotations
@@ -88,8 +87,7 @@ def _own_networks() -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
 class Proxy:
     """Serves ``listener`` until ``sockets`` is closed.
 
-    ``token``: a password, if others than the script can reach the proxy. ``may_call``: whether it may connect
-    to an address.
+    ``token``: a password, if others than the script can reach it. ``may_call``: judges an address to call.
     """
 
     def __init__(

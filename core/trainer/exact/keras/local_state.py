@@ -94,8 +94,7 @@ def values_of(variables: Iterable[Any]) -> list[Any]:
 class StateSnapshot:
     """The values of everything that traced steps write, so that steps can be tried and undone.
 
-    The copies are in this process' memory, not on a GPU. Variables are found by their handles, whoever
-    created them.
+    Copies are in this process' memory, not on a GPU. Handles find variables, whoever created them.
     """
 
     def __init__(self, graphs: Iterable[Any], handles: Iterable[Any] = ()) -> None:

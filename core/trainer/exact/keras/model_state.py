@@ -104,8 +104,7 @@ def equalise(model: Any, collectives: Collectives) -> bool:
 def settle(model: Any, collectives: Collectives, call: str) -> bool:
     """Gives the chief's state to members that rounded differently in `call`. Returns whether any did.
 
-    All members must call it. Raises TandemError if they differ by more than rounding: then they did not train
-    on the same data.
+    All members must call it. Raises TandemError if they differ by more than rounding.
     """
     own = variables(model)
     digests = collectives.gather_ints(_words(_digest(own).digest()), "its weights")

@@ -23,8 +23,7 @@ GROUPS = (
 )
 _TOLERANCES = (1e-4, 1e-4, 1e-5, 1e-5)
 """For each group, relative to the sum of absolute values. Processors round differently, and a pixel rounded
-to another whole number must not end a run after hours; one wrong label among a hundred batches exceeds
-this."""
+to another integer must not end a run after hours; one wrong label in a hundred batches exceeds this."""
 
 
 class DataMarks:
@@ -73,8 +72,7 @@ class DataMarks:
 def unlike(marks: np.ndarray, *, drawn: bool) -> dict[int, list[str]]:
     """The groups that differ from the chief's, by rank.
 
-    `marks`: float64 [2 * groups, members]. `drawn`: floating-point x is known to differ, as each member draws
-    its own.
+    `marks`: float64 [2 * groups, members]. `drawn`: each member draws its own floating-point x.
     """
     found: dict[int, list[str]] = {}
     for group, (name, tolerance) in enumerate(zip(GROUPS, _TOLERANCES, strict=True)):

@@ -65,8 +65,7 @@ class ExchangeCollectives(Collectives):
         self._packs: dict[int, Array] = {}
         """This member's packs of the current stage."""
         self._last: list[list[Array]] = []
-        """The last stage's results: a sum's array, a gather's by rank. Kept while another member may lack
-        them."""
+        """The last stage's results, which another member may lack: a sum's array, a gather's by rank."""
         self._what = "numbers"
         self._count: Any = None
         self.strategy = tf.distribute.MirroredStrategy(["CPU:0"], cross_device_ops=_Sums(self))

@@ -62,11 +62,8 @@ def is_coded(tensor: Any, kind: Any) -> bool:
 
 
 def encoded(tensor: Any) -> Any:
-    """float32 [n] as uint8: blocks of 64 numbers, then each block's exponent. All members decode the same
-    bits.
-
-    A block with an infinity or a NaN becomes NaN.
-    """
+    """float32 [n] as uint8: blocks of 64 numbers, then each block's exponent. A block with an infinity or a
+    NaN becomes NaN. All members decode the same bits."""
     count = tensor.shape.num_elements()
     blocks = tf.reshape(tf.pad(tensor, [[0, -count % BLOCK]]), [-1, BLOCK])
     bits = tf.bitcast(tf.reduce_max(tf.abs(blocks), axis=1) / _LARGEST, tf.int32)

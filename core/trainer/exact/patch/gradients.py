@@ -143,8 +143,8 @@ def _weighted(step: Step, tensors: list[Any]) -> Any:
 
 
 def _packs(grads: Sequence[Any]) -> list[list[int]]:
-    """Places of dense gradients that are sent together. The last pack is ready first: the backward pass ends
-    with the first layers."""
+    """Places of dense gradients that are sent together. The last pack is ready first: its layers come
+    last."""
     full: list[list[int]] = []
     begun: dict[Any, list[int]] = {}
     for place in reversed(range(len(grads))):
@@ -170,8 +170,7 @@ def _known_size(grad: Any) -> int:
 def _gathered(step: Step, grad: Any) -> Any:
     """All members' weighted slices in rank order, which is the order of the rows in the global batch.
 
-    Slices with the same indices on all members, such as text positions, are a single set in one process, so
-    they are summed.
+    Slices with the same indices on all members, such as text positions, are summed, as one process has them.
     """
     if not tf.executing_eagerly() and not step.record.may_differ(grad.indices):
         step.meter.record_sent(summed_bytes([grad.values], step.collectives.members))

@@ -34,7 +34,7 @@ def print_once(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             return tf.constant(0)
 
     with tf.device("CPU:0"):
-        # Read outside of the condition: TensorFlow does not keep the order of prints if conditions read variables.
+        # Read outside of the condition: TensorFlow does not order prints whose conditions read variables.
         with step.weight.graph.as_default():
             repeats = step.meter.repeats.read_value()
         return tf.cond(repeats, lambda: tf.constant(0), write, name=ONCE).op
@@ -92,8 +92,7 @@ def apply_mask(
 
 
 def add_loss(original: Callable[..., Any], model: Any, loss: Any) -> Any:
-    """An additional loss: a sum if it has a value per row; a single number is a mean, or independent of rows,
-    unless known otherwise."""
+    """An additional loss: a sum if it has a value per row. Otherwise a mean, unless known to be a sum."""
     step = steps.current()
     total = original(model, loss)
     if step is None:

@@ -1,5 +1,4 @@
-"""Model files outside the members' own folders are the chief's: only it writes them, and others read its
-bytes.
+"""Model files outside the members' own folders: only the chief writes them, and others read its bytes.
 
 Security invariant: bytes from another laptop are data. They never replace a file in a member's own folders,
 and Keras reads them in its safe mode whatever the script says.
@@ -26,8 +25,7 @@ from core.vocabulary.errors import TandemError
 _WEIGHTS = (".weights.h5", ".keras")
 """Suffixes of files that hold weights without code."""
 _MODELS = (".keras",)
-"""Suffixes of files in which Keras' safe mode refuses code. It does not cover whole models in ``.h5``
-files."""
+"""Suffixes of files in which Keras' safe mode refuses code: not ``.h5``, if they hold whole models."""
 
 
 class _FileMark(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -47,8 +45,8 @@ def load(engine: Engine, original: Callable[..., Any], target: Any, path: Any, *
     """`load_weights` or `load_model`; reads the chief's file on members that have none, or another one
     outside their own folders.
 
-    `target` is the model for load_weights, None for load_model. Folders are read locally. Raises TandemError
-    if a missing file may hold code.
+    `target`: the model for load_weights, None for load_model. Folders are read locally. Raises TandemError if
+    a missing file may hold code.
     """
     subject = () if target is None else (target,)
     own = Path(path) if isinstance(path, str | Path) else None

@@ -120,8 +120,7 @@ class ReportingCallback(keras.callbacks.Callback):
         self._batches_reported = batch
 
     def pause(self) -> None:
-        """Stops the clock until the next step: a checkpoint, an epoch's end or opening data belongs to
-        none."""
+        """Stops the clock until the next step, as for a checkpoint, an epoch's end, or opening data."""
         self._is_paused = True
 
     def catch_up(self) -> None:

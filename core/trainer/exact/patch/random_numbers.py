@@ -1,9 +1,8 @@
 """Random numbers inside a step: each member gets those that one process would draw for its rows.
 
 Numbers with a value for each row are drawn for all rows of the batch, by the same generator on every member,
-which then uses those of its own rows. Those without rows, such as a matrix of noise for weights, are the same
-on all members anyway. Numbers drawn in other ways differ between members: as good, but not what one process
-draws.
+which uses those of its own rows. Those without rows, such as a matrix of noise for weights, are the same on
+all members anyway. Numbers drawn in other ways differ between members: as good, but not one process's.
 """
 
 from __future__ import annotations

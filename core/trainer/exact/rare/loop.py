@@ -50,8 +50,7 @@ class RareLoop(Loop):
         return fits and not self._why_exact()
 
     def _why_exact(self) -> str:
-        """Why members must meet in every step of this model, as far as known without a trace; ""
-        otherwise."""
+        """Why members must meet in every step of this model, if that is known without a trace; or ""."""
         if self._sharings.own_step:
             return "its train_step is the script's own"
         return "it runs eagerly" if self.model.run_eagerly else ""

@@ -51,16 +51,14 @@ def marks(numbers: Floats) -> npt.NDArray[np.float64]:
 
 
 def is_mean(found: npt.NDArray[np.float64], of: npt.NDArray[np.float64], weights: Sequence[int]) -> bool:
-    """Whether ``found``, float64 [5], are marks of the mean of arrays with the marks ``of``, float64 [n,
-    5]."""
+    """Whether marks, float64 [5], are those of the mean of arrays with these marks, float64 [n, 5]."""
     parts = np.array(weights) / sum(weights)
     limit = _ROUNDING * float(np.sqrt(of[:, 0]) @ parts)
     return bool(np.linalg.norm(found[1:] - parts @ of[:, 1:]) <= limit)
 
 
 def stepped(weights: Floats, momentum: Floats, difference: Floats) -> tuple[Floats, Floats]:
-    """New weights and momentum from the last meeting's and the mean difference since then. All float32
-    [n]."""
+    """New weights and momentum, float32 [n], from the last meeting's and the mean difference since then."""
     momentum = np.multiply(MOMENTUM, momentum, dtype=np.float32) + difference
     step: Floats = RATE * (difference + MOMENTUM * momentum)
     return weights + step, momentum

@@ -71,8 +71,8 @@ class Rounds:
         self._unsent: Floats | None = None
         """What rounding has lost from this member's messages so far; None: nothing."""
         self._is_large = False
-        """Whether meetings overlap steps. That costs another call into TensorFlow, less than a large model's
-        meeting takes."""
+        """Whether meetings overlap steps. That costs a call into TensorFlow, and pays only for large
+        models."""
         self._unequal = self._unequal_slots = False
         """Whether there were steps since the last flush, and since the last whole flush."""
         self._written: set[int] = set()
@@ -157,8 +157,8 @@ class Rounds:
 
     @property
     def overlap(self) -> int:
-        """Steps that a meeting overlaps; 0: they wait for it. The same on every network, so that the result
-        is the same."""
+        """Steps that a meeting overlaps; 0: they wait for it. The network's speed must not change the
+        result."""
         return self.every // _OVERLAP_DIVISOR if self._is_large else 0
 
     @property

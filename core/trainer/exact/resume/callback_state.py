@@ -59,8 +59,7 @@ def is_state(value: Any) -> bool:
 
 
 def restore(callback: Any, kept: Sequence[Any], say: Callable[[str], None]) -> None:
-    """Restores what ``capture`` returned, unless it is of another class. Reports by `say` what stays
-    unchanged."""
+    """Restores what ``capture`` returned for this class. Reports by `say` what stays unchanged."""
     if not is_state(kept) or type(callback).__name__ != kept[0]:
         return
     name, held = kept

@@ -37,8 +37,7 @@ class Host(Protocol):
         """Continues the counts of the resumed run, which had done `step` steps and `epochs` whole epochs."""
 
     def from_chief(self, data: bytes, read: Callable[[bytes], _T]) -> _T:
-        """The result of ``read`` on the chief's bytes, on each member. ``read`` raises TandemError for
-        malformed bytes."""
+        """``read(data)`` with the chief's bytes, on each member. It raises TandemError for malformed ones."""
 
     def prepare(self, model: Any, iterator: Any) -> None:
         """Creates every variable that a fit needs."""
@@ -61,8 +60,7 @@ class Checkpoints(Protocol):
 
     @property
     def due_at_epochs_end(self) -> bool:
-        """Whether one is due at an epoch's end, by this member's clock; with several members, the chief's
-        counts."""
+        """Whether one is due at an epoch's end, by this member's clock. The chief's clock counts."""
 
     def passed(self, seconds: float) -> None:
         """Records `seconds` of training; the same number on every member."""
@@ -119,14 +117,12 @@ class FitProgress:
         return None if self._iterator is None else self._iterator.num_batches
 
     def done_with(self, batch: int) -> int:
-        """Batches done in the epoch when Keras signals the end of `batch`: it counts an epoch's last call as
-        whole."""
+        """Batches done when Keras signals the end of `batch`: it counts an epoch's last call as whole."""
         most = self.batches_in_epoch
         return batch + 1 if most is None else min(batch + 1, most)
 
     def mean_rows(self, size: int, done: int, batch: int) -> float:
-        """Mean rows of the last `done` of the epoch's first `batch` batches. All but the epoch's last have
-        `size` rows."""
+        """Mean rows of the last `done` of an epoch's first `batch` batches. All but the last have `size`."""
         data = self._iterator
         last = data.last_rows if size and data is not None and batch == data.known_batches else None
         return size if last is None else size - (size - last) / done
@@ -212,11 +208,9 @@ class FitProgress:
             self.keeper.write(self._moment(), self._tree(self.keeper.capture(self.model)))
 
     def validation_begins(self) -> None:
-        """Call before the validation's callbacks. Holds the state for a checkpoint, should a Stop cut the
-        validation short.
+        """Call before a validation's callbacks. Holds the state for a checkpoint, in case of a Stop inside.
 
-        Variables are referenced, not copied: a validation changes few of them, and most checkpoints of it are
-        never written.
+        Variables are referenced, not copied: a validation changes few of them, and few Stops come there.
         """
         iterator = private.validation_iterator(self.model)
         if self._validations_unread and iterator is not None:

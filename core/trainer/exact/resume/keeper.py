@@ -115,8 +115,7 @@ class Keeper:
 
     @property
     def due_by_clock(self) -> bool:
-        """Whether a checkpoint is due by this member's clock, regardless of steps; the chief's clock
-        counts."""
+        """Whether one is due by this member's clock, regardless of steps. The chief's clock counts."""
         is_late = self._portions > 0 and time.monotonic() - self._first_s >= self.every_s
         return self.enabled and self._by_cost and is_late
 
@@ -131,8 +130,7 @@ class Keeper:
 
     @property
     def due_at_epochs_end(self) -> bool:
-        """Whether one is due at an epoch's end, by this member's clock; with several members, the chief's
-        counts."""
+        """Whether one is due at an epoch's end, by this member's clock. The chief's clock counts."""
         return self.enabled and time.monotonic() - self._kept_s >= self._pause_s
 
     @property
@@ -204,15 +202,13 @@ class Keeper:
         return [moment for moment in self._writer.moments() if moment.step <= step]
 
     def go_back(self, moment: Moment) -> None:
-        """Marks the checkpoint of this moment as the one to resume from, with whole batches. Raises
-        ``OSError``."""
+        """Marks this moment's checkpoint to be resumed from, with whole batches. Raises ``OSError``."""
         assert self._writer is not None
         self._ended = None
         self._writer.go_back(moment)
 
     def stopped(self) -> None:
-        """Call when the script was stopped. A Stop in a fit already wrote a checkpoint; after a fit, this
-        writes one with its results."""
+        """Call after a Stop: writes a checkpoint if a fit has ended that none contains."""
         if self._ended is not None:
             self.write(self._ended, None, wait=True)
 

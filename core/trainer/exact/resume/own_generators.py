@@ -79,9 +79,9 @@ def restore(
 ) -> frozenset[str]:
     """Sets generators to the checkpoint's states. Returns the names of those set.
 
-    Leaves out those that draw `data`, or differ from their states `before` it was read again: reading it has
-    brought them to their position. Reports by `say` those that cannot be set. Raises TandemError for anything
-    that ``states`` does not return.
+    Leaves out those that draw `data`, or differ from their states `before` it was read again: reading has
+    brought them to their position. Reports by `say` those that cannot be set. Raises TandemError if `kept` is
+    not from ``states``.
     """
     if not isinstance(kept, dict):
         raise plain.broken("random generators")

@@ -39,8 +39,7 @@ class Positioned(private.Epochs):
         return super().__iter__()
 
     def read_again(self, passes: int) -> None:
-        """Reads the data `passes` times, each time from its beginning, as Keras' evaluate reads validation
-        data."""
+        """Reads the data `passes` times from its beginning, as Keras' evaluate reads validation data."""
         for _ in range(passes):
             self._read_epoch()
             self.reset()

@@ -28,8 +28,7 @@ def capture() -> dict[str, Any]:
 def restore(state: dict[str, Any]) -> None:
     """Restores a captured state. Raises TandemError for anything that ``capture`` does not return.
 
-    Security invariant: NumPy does not check the position within its state, and would read the memory behind
-    it.
+    Security invariant: NumPy does not check the position in its state, and would read the memory behind it.
     """
     if not _is_sound(state):
         raise plain.broken("random numbers")

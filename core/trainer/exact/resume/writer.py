@@ -162,8 +162,7 @@ class Writer:
         return not self.busy
 
     def end(self) -> None:
-        """Stops writing. Waits for a checkpoint under way: it would appear in the folder after it is
-        cleared."""
+        """Stops writing. Waits for a checkpoint under way: it would reappear in a folder that is cleared."""
         self._given_up = True
         self._finished.clear()
         if self._thread is not None:
@@ -197,8 +196,7 @@ class Writer:
         return [each.head.moment for each in checkpoint_store.complete_by_size(self._folder)]
 
     def go_back(self, moment: Moment) -> None:
-        """Marks the checkpoint of this moment as the one to resume from, with whole batches. Writes nothing
-        more."""
+        """Marks this moment's checkpoint to be resumed from, with whole batches. Writes no more."""
         self.end()
         checkpoint_store.go_back(self._folder, moment)
 

@@ -132,8 +132,7 @@ class Auditor:
         return course.able
 
     def _why_not(self, traced: Traced, rows: int) -> str:
-        """Why no step is audited, for the summary; "" if steps are. Also finds which members have memory for
-        a batch."""
+        """Why no step is audited, for the summary, or "". Also finds the members with memory for a batch."""
         on_card = bool(tf.config.list_logical_devices("GPU"))
         why = auditable.unable(self._engine, self._model, traced)
         lacks = bool(why) or auditable.lacks_memory(traced, rows)

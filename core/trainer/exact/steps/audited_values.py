@@ -130,8 +130,8 @@ class AuditedValues:
         ]
         self._before = [local_state.read(handle) for handle in self._handles]
         self.state = np.zeros(2)
-        """After the newest step: a mark of the state, the same on all members after a shared step; and the
-        sum of its values' rounding."""
+        """A mark of the state after the newest step, equal on all members after a shared one; and its
+        rounding."""
 
     def after(self, result: PortionResult, marks: np.ndarray) -> dict[str, AuditedValue]:
         """The compared values by name. ``marks``: of the gradients. Sets ``state``."""

@@ -175,8 +175,7 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
 def _alone(
     step: Any, batches: Any, rows: int, alone: NoCollectives, snapshot: StateSnapshot, most_steps: int
 ) -> tuple[float, ...]:
-    """Seconds of a step without the other members: with a quarter of the rows, and with all that fit in
-    memory.
+    """Seconds of a step without other members, with a quarter of the rows and with all that fit in memory.
 
     ``most_steps``: the most steps of a loop.
 

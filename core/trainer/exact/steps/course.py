@@ -1,5 +1,4 @@
-"""The course of a traced step's audits: when they happen and what they have shown; the same on all
-members."""
+"""The course of a traced step's audits, the same on all members: when they happen, what they have shown."""
 
 from __future__ import annotations
 
@@ -158,6 +157,5 @@ class Course:
             self.certain, self.certain_at = self.confirmed, step
 
     def may_have_missed(self, right: int) -> bool:
-        """Whether a fault that shows in one step of ten may have gone unnoticed in the first `right`
-        steps."""
+        """Whether a fault that shows in one step of ten may have been missed in the first `right` steps."""
         return right > self.certain and self.audited <= ENOUGH and not self.is_known_since

@@ -18,12 +18,10 @@ from core.trainer.exact.steps.pace import PortionPace
 
 
 def untuned(dataset: Any) -> Any:
-    """``dataset`` with tf.data's tuning off, unless its creator configured it. AUTOTUNE then means every
-    core.
+    """``dataset`` with tf.data's tuning off, unless its creator configured it; AUTOTUNE then uses every core.
 
     The tuning thread sleeps in periods that double, and a wake-up that arrives as the iterator is destroyed
-    is often lost (TensorFlow 2.21): on 2 cores, one epoch in four was measured to take 5.1 s instead of 2.7
-    s.
+    is often lost (TensorFlow 2.21). Measured on 2 cores: one epoch in four took 5.1 s instead of 2.7 s.
     """
     options = dataset.options()
     if options.autotune.enabled is not None:
@@ -70,8 +68,7 @@ class SharedEpochIterator(Positioned):
             SharedEpochIterator.opened(self)
 
     def middle(self, batch: Any) -> Any:
-        """A batch of the form and size of `batch` from the middle of the data; None if the data is not in
-        arrays that can be read there."""
+        """A batch like `batch` from the middle of the data; None if the data is not in readable arrays."""
         arrays, leaves = tf.nest.flatten(self.arrays), tf.nest.flatten(batch)
         known = (np.ndarray, tf.Tensor)
         if len(arrays) != len(leaves) or not all(isinstance(each, known) for each in (*arrays, *leaves)):

@@ -26,8 +26,7 @@ from core.trainer.exact.steps.probe import Verdict
 from core.trainer.exact.steps.result import Batch, Sharing, Traced
 
 _GATHERED_BYTES = 1 << 20
-"""Most bytes gathered of a batch's predictions and targets: more take as long as a large model's
-gradients."""
+"""Most bytes of predictions and targets to gather: more take as long as a large model's gradients."""
 _ROWS = 256
 """Most rows on which gradients are checked: a backward pass takes twice as long as a forward pass."""
 ROWS_DIFFER = "a batch has tensors without an entry a row"
@@ -96,8 +95,7 @@ class Sharings:
             )
 
     def report_not_compiled(self, traced: Traced, record: TraceRecord) -> None:
-        """Reports functions whose jit_compile is ignored. Call once the step is judged: a step on whole
-        batches inlines nothing."""
+        """Reports ignored jit_compile, once the step is judged: one on whole batches inlines nothing."""
         for name in () if traced.sharing.whole else sorted(record.not_compiled):
             self._engine.say_once(
                 f"jit_compile of {name} is ignored, because Tandem inlines it into the step. The result is "
@@ -132,10 +130,7 @@ class Sharings:
         return not self.of(key).whole
 
     def settle(self, key: str, batch: Batch, traced: Traced, trace: Callable[[], Traced]) -> Traced:
-        """The step, retraced if necessary, so that it is shared as far as the losses of `batch` allow.
-
-        ``batch``: a call's first one.
-        """
+        """The step, retraced if necessary, shared as the losses of `batch`, a call's first one, allow."""
         while not traced.judged and not self._judge(key, traced, batch):
             traced = trace()
         if self._is_training and not traced.sharing.whole and not self._judge_gradients(key, traced, batch):
@@ -303,8 +298,7 @@ class Sharings:
         )
 
     def _report_unseen(self, scalar: Scalar) -> None:
-        """Reports a loss that could not be checked: without memory for a whole batch, no trial is possible,
-        nor computing batches whole."""
+        """Reports a loss that could not be checked for lack of memory, which rules out whole batches, too."""
         self._engine.say_once(
             "A laptop does not have enough memory to check a whole batch before the first step: if the loss"
             f"{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows, the "

@@ -127,8 +127,8 @@ class Engine:
             self._given = None
 
     def update_members(self) -> bool:
-        """Gives the rows of members that have left to the others. Returns whether any has left since the last
-        call. Call it between steps."""
+        """Gives others the rows of members that left; returns whether any did since the last call. Call it
+        between steps."""
         if self.present == self.collectives.present:
             return False
         self.present = self.collectives.present
@@ -167,8 +167,8 @@ class Engine:
         progress: FitProgress | None = None,
         first_epoch: int = 0,
     ) -> Iterator[Fit]:
-        """Wraps a call of fit, evaluate or predict, within `in_thread`. Raises StopRequested at its end if
-        members agreed to stop."""
+        """Wraps a call of fit, evaluate or predict, in `in_thread`. Raises StopRequested at its end if a stop
+        was agreed on."""
         if kind != "fit" and not self.is_local:
             for under_way in self._fits:
                 self.flush(under_way.model)
@@ -272,8 +272,7 @@ class Engine:
         return self._call in self._drawn
 
     def compare_data(self, marks: Any) -> None:
-        """Compares marks of the data of the steps done, float64 [2 * groups, members]. Raises TandemError if
-        they differ."""
+        """Compares the data's marks, float64 [2 * groups, members]. Raises TandemError if they differ."""
         drawn = self._call in self._drawn
         met = list(self.collectives.met)
         names = [self._names[rank] for rank in met]

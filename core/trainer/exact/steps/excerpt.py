@@ -71,8 +71,7 @@ def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: 
 
 
 class _Copy:
-    """Copies into the graph being traced. Tensors are known by name: a loop's are recreated for its
-    gradient."""
+    """Copies into the graph being traced. Names identify tensors: a loop's are recreated for its gradient."""
 
     def __init__(self, known: dict[str, Any], stirred: dict[str, float], stir: Any, wider: Any) -> None:
         self._known = known

@@ -19,10 +19,7 @@ from core.trainer.exact.steps.result import Traced
 
 
 def of_metrics(step: Any, variables: Iterable[Any]) -> dict[str, Callable[[], Any]]:
-    """Functions that compute a traced step's logs from the metrics' present values, by name.
-
-    ``variables``: the metrics'.
-    """
+    """By name, functions that compute a traced step's logs from the present values of metrics' variables."""
     logs = step.graph.structured_outputs.logs
     outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
     metrics = {id(variable.handle) for variable in variables}

@@ -267,8 +267,7 @@ class Loop:
             self.engine.set_shares(traced.balancer.shares)
 
     def _balance(self, traced: Traced, result: PortionResult) -> None:
-        """Lets shares follow the members' speeds; all members compute the same shares from the same
-        numbers."""
+        """Lets shares follow the members' speeds. All members compute the same, from the same numbers."""
         if not (self.engine.balance and self.is_training and result.timed) or traced.sharing.whole:
             return
         if traced.balancer is None:

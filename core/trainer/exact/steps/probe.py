@@ -37,8 +37,7 @@ _NONE = 1e300
 """Sent in place of NaN."""
 _TOLERANCE_OF_GRADIENTS = 1e-3
 _OF_ALL = 0.05
-"""A gradient's size counts as at least this part of all gradients' norm: it may be zero except for
-rounding."""
+"""A gradient's size counts as at least this part of all gradients' norm: it may be nothing but rounding."""
 _BROKE = -1e300
 """Sent in place of a number that could not be computed from a member's part of the batch."""
 _BLOCK = 64
@@ -121,8 +120,7 @@ def judged(
 def gradients_judged(
     engine: Engine, traced: Traced, batches: Sequence[Any], weights: Sequence[Any], *, coarse: bool
 ) -> Literal["means", "whole", "unseen"]:
-    """Judges the gradients on `batches` of the same number of rows, from the second one on with other
-    weights.
+    """Judges the gradients on `batches` of equally many rows, from the second one on with other weights.
 
     "unseen" if they could not be computed separately, but "means" if memory is lacking. Every variable gets
     its value back. ``coarse``: they are rounded as in 16 bits.
@@ -183,11 +181,8 @@ def _tried(
     made: Callable[[], _Numbers],
     count: int,
 ) -> _Trial:
-    """Computes numbers of a step. Restores all variables and random generators.
-
-    ``cases``: batches, and how much weights are perturbed. ``made``: makes the function that computes `count`
-    numbers.
-    """
+    """Computes `count` numbers of a step with the function that ``made`` returns. Restores all variables and
+    random generators. ``cases``: batches, and how much weights are perturbed."""
     rows, there = steps.count_rows(cases[0][0]), engine.collectives.present
     unequal = _unequal(there, engine.members)
     size = -(-count // _BLOCK) * _BLOCK

@@ -27,11 +27,8 @@ class RecentLogs:
         self._epoch: Hashable = None
 
     def since(self, model: Any, epoch: Hashable, logs: Mapping[str, float]) -> dict[str, float]:
-        """Means over the rows since the previous call in the same ``epoch``.
-
-        Metrics that are not means are left out, as they say nothing about part of an epoch; values that are
-        not metrics stay.
-        """
+        """Means over the rows since the previous call in the same ``epoch``. Leaves out metrics that are not
+        means, as they say nothing about part of an epoch; values that are not metrics stay."""
         if epoch != self._epoch:
             self._before.clear()
             self._epoch = epoch

@@ -1,9 +1,8 @@
-"""Keeps the batches since the last step known to be right, so that these steps can be repeated whole; or else
-goes back to a checkpoint.
+"""Keeps the steps since the last one known to be right, to repeat them whole; or goes back to a checkpoint.
 
 Only within an epoch, and if no script code sees results of single steps: what the script saw cannot be taken
-back. After the first steps of a trace, only slow steps are kept, as reading batches one by one takes as long
-as a small step.
+back. After the first steps of a trace it keeps only slow steps, as reading single batches takes as long as a
+small step.
 """
 
 from __future__ import annotations
@@ -85,10 +84,7 @@ class Rerun:
         self.add([batch])
 
     def take_back(self, traced: Traced) -> list[Batch]:
-        """Undoes the steps not known to be right: restores every value, and returns the steps' batches.
-
-        Empty if they cannot be undone.
-        """
+        """Undoes the steps not known to be right, and returns their batches; none if that is impossible."""
         if self._before is None or len(self._batches) != traced.course.steps - self._first:
             return []
         self._before.restore()

@@ -1,5 +1,4 @@
-"""Admits one thread of a script at a time: on each member, threads may run in another order and meet
-wrongly."""
+"""Admits one thread of a script at a time: members' threads may run in different orders, and meet wrongly."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Stores the previous values of everything that its steps write, and the batches that it read, with TensorFlow's
 own operations: reading a batch in Python takes as long as a small step. A step must wait for them explicitly:
-TensorFlow does not order them before a call that uses variables, and drops operations that have not run when
-a step fails.
+TensorFlow does not order them before it, and drops operations that have not run when a step fails.
 """
 
 from __future__ import annotations
@@ -107,8 +106,7 @@ class EagerUndo:
 
 
 def handles_of(model: Any, step: Any = None) -> list[Any]:
-    """Handles of the metrics' variables, and of those that a traced step writes, or an eager one may
-    write."""
+    """Handles of metrics' variables, and of those that a traced step writes, or an eager one may write."""
     every = [] if step else model_state.variables(model)
     values = local_state.values_of([*every, *local_state.metric_variables(model)])
     found = [*(local_state.written_handles(step.graph) if step else ()), *(each.handle for each in values)]
