@@ -31,8 +31,8 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "script calling sys.exit": (
         f"{CORE}trainer/test_faults.py::test_a_warm_trainer_runs_a_script_like_a_cold_one",
-        f"{CORE}trainer/test_exits.py::test_leaving_otherwise_says_how_and_where",
-        f"{CORE}trainer/test_exits.py::test_leaving_with_zero_is_a_good_end",
+        f"{CORE}trainer/test_exits.py::test_another_exit_code_is_reported_with_its_line",
+        f"{CORE}trainer/test_exits.py::test_exit_code_zero_is_a_normal_end",
     ),
     "script printing megabytes; packages of its own called app and core": (
         f"{CORE}trainer/test_session.py::test_a_script_runs_as_python_would_run_it_and_may_print_megabytes",
@@ -89,7 +89,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     # --- laptops and networks ------------------------------------------------------------------------------
     "port taken": (
         f"{CORE}node/test_node.py::test_a_taken_port_is_reported_and_another_one_used",
-        f"{CORE}trainer/test_faults.py::test_a_port_that_is_taken_is_said",
+        f"{CORE}trainer/test_faults.py::test_a_taken_port_is_reported",
     ),
     "peer offline at start": (f"{TROUBLE}plans.py::test_a_device_that_is_off_is_refused",),
     "nobody else there to take part": (
@@ -205,7 +205,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         "test_a_home_that_turns_read_only_refuses_what_it_cannot_keep_and_stays_as_it_was",
         f"{TROUBLE}windows.py::test_a_home_whose_disk_refuses_while_the_window_is_open",
         f"{CORE}history/test_history.py::test_what_the_disk_refuses_for_a_while_is_there_once_it_answers_again",
-        f"{CORE}trainer/test_exits.py::test_a_disk_that_refuses_is_not_the_scripts_fault",
+        f"{CORE}trainer/test_exits.py::test_a_full_or_read_only_disk_is_not_the_scripts_fault",
     ),
     "disk full while writing history": (
         f"{TROUBLE}disks.py::test_a_disk_that_is_full_of_history_ends_no_training",

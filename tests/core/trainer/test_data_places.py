@@ -42,7 +42,7 @@ DATA = {"~/photos": "/store/ab", "/home/anna/photos": "/store/ab", "/data": "/mn
         ("b = '/home'\nb + '/anna/photos/' + n", "b = '/home'\n'/store/ab/' + n"),
     ],
 )
-def test_paths_that_begin_with_its_path_lead_to_it(text: str, here: str) -> None:
+def test_paths_below_the_data_folder_are_replaced(text: str, here: str) -> None:
     assert Places(DATA, Path("/work")).text(text) == here
 
 
@@ -66,7 +66,7 @@ def test_paths_that_begin_with_its_path_lead_to_it(text: str, here: str) -> None
         ("join(x, '/data', 'y')", "join(x, '/mnt/data', 'y')"),
     ],
 )
-def test_so_do_those_that_reach_it_when_they_are_joined(text: str, here: str) -> None:
+def test_paths_that_reach_it_when_joined_are_replaced(text: str, here: str) -> None:
     imports = "import pathlib\nfrom pathlib import Path\nfrom os.path import expanduser, join\n"
     assert Places(DATA, Path("/work")).text(imports + text) == imports + here
 
@@ -80,7 +80,7 @@ def test_so_do_those_that_reach_it_when_they_are_joined(text: str, here: str) ->
         ("--text=see /data", "--text=see /data"),
     ],
 )
-def test_arguments_lead_to_it(argument: str, here: str) -> None:
+def test_arguments_are_replaced(argument: str, here: str) -> None:
     assert Places(DATA, Path("/work")).argument(argument) == here
 
 
@@ -103,7 +103,7 @@ ODD = {
         ("f'{ROOT}/{n}.jpg'", "f'{ROOT}/{n}.jpg'"),
     ],
 )
-def test_a_path_that_only_begins_as_another_ones_text_leads_to_its_own_place(text: str, here: str) -> None:
+def test_a_path_that_continues_the_text_of_another_leads_to_its_own_place(text: str, here: str) -> None:
     root = "ROOT = '/data/photos'\n"
     assert Places(ODD, Path("/work")).text(root + text) == "ROOT = '/store/ab'\n" + here
 
@@ -115,7 +115,7 @@ def test_a_path_that_only_begins_as_another_ones_text_leads_to_its_own_place(tex
         "H = '/data'; f'{H}/photos/{d[\"\u200b\"]}'",
     ],
 )
-def test_an_expression_that_cannot_be_led_keeps_no_other_from_its_place(odd: str) -> None:
+def test_beside_an_expression_that_cannot_be_changed_others_are(odd: str) -> None:
     text = f"import os\n{odd}\n"
     led = Places(ODD, Path("/work")).text(f"{text}open('/data/photos/1.jpg')")
     assert led.endswith("open('/store/ab/1.jpg')")
@@ -156,7 +156,7 @@ def test_an_expression_that_cannot_be_led_keeps_no_other_from_its_place(odd: str
         ("b'/name/\\xff'", "b'/home/j\\xc3\\xbcrgen/\\xff'"),
     ],
 )
-def test_a_place_is_written_as_the_text_around_it_is_read(text: str, here: str) -> None:
+def test_a_place_is_escaped_as_the_text_around_it_is_read(text: str, here: str) -> None:
     imports = "from glob import glob\nfrom os.path import join\nfrom pathlib import Path\n"
     assert Places(ODD, Path("/work")).text(imports + text) == imports + here
 
@@ -237,7 +237,7 @@ FULL_ONES = [
 
 
 @pytest.mark.parametrize("text", [*HOME_ONES, *FULL_ONES])
-def test_as_people_write_it_a_path_is_found_before_the_start_and_led_to_its_place(
+def test_a_path_as_people_write_it_is_found_before_the_start_and_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     """On Anna's laptop it is offered to travel; on Ben's, whose home lies elsewhere, the script gets it."""
@@ -279,7 +279,7 @@ def test_as_people_write_it_a_path_is_found_before_the_start_and_led_to_its_plac
         "for used in map(Path, folders): pass",
     ],
 )
-def test_what_only_running_it_would_show_is_not_found_and_stays_as_it_is(tmp_path: Path, text: str) -> None:
+def test_a_path_that_only_running_the_script_would_show_stays_unchanged(tmp_path: Path, text: str) -> None:
     write(tmp_path / "project", {"train.py": IMPORTS + text, "config.json": '{"images": "/data/photos"}'})
     script = tmp_path / "project" / "train.py"
     assert find_only_here(script, scan_project(script, home=tmp_path).manifest) == ()

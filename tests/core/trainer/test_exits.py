@@ -53,7 +53,9 @@ def words(exit: Exit) -> str:
         "raise errors.ResourceExhaustedError(None, None, 'No space left on device')",
     ],
 )
-def test_a_disk_that_refuses_is_not_the_scripts_fault(exits: ModuleType, tmp_path: Path, source: str) -> None:
+def test_a_full_or_read_only_disk_is_not_the_scripts_fault(
+    exits: ModuleType, tmp_path: Path, source: str
+) -> None:
     ended_so = ended(exits, tmp_path, source)
     assert ended_so.reason == "script-error"
     assert "(train.py, line " in words(ended_so)
@@ -78,7 +80,7 @@ def test_an_error_comes_with_what_to_do(exits: ModuleType, tmp_path: Path, sourc
 
 
 @pytest.mark.parametrize("source", ["import sys; sys.exit()", "import sys; sys.exit(0)", "raise SystemExit"])
-def test_leaving_with_zero_is_a_good_end(exits: ModuleType, tmp_path: Path, source: str) -> None:
+def test_exit_code_zero_is_a_normal_end(exits: ModuleType, tmp_path: Path, source: str) -> None:
     assert ended(exits, tmp_path, source) == Exit(reason="finished")
 
 
@@ -92,7 +94,7 @@ def test_leaving_with_zero_is_a_good_end(exits: ModuleType, tmp_path: Path, sour
         ),
     ],
 )
-def test_leaving_otherwise_says_how_and_where(
+def test_another_exit_code_is_reported_with_its_line(
     exits: ModuleType, tmp_path: Path, source: str, what: str
 ) -> None:
     exit = ended(exits, tmp_path, source)
@@ -195,7 +197,7 @@ PEER_GONE = [
 
 
 @pytest.mark.parametrize("error", PEER_GONE)
-def test_a_peer_that_went_away_is_a_lost_peer_in_a_cluster_alone(
+def test_a_peer_that_went_away_is_a_lost_peer_only_in_a_cluster(
     exits: ModuleType, tmp_path: Path, error: str
 ) -> None:
     source = f"import tensorflow as tf\nraise {error}"
@@ -212,7 +214,7 @@ def test_a_peer_that_went_away_is_a_lost_peer_in_a_cluster_alone(
         "raise tf.errors.ResourceExhaustedError(None, None, 'Received message larger than max')",
     ],
 )
-def test_a_scripts_own_trouble_stays_its_own(exits: ModuleType, tmp_path: Path, source: str) -> None:
+def test_a_scripts_own_error_is_reported_as_its_own(exits: ModuleType, tmp_path: Path, source: str) -> None:
     assert ended(exits, tmp_path, source, cluster=True).reason == "script-error"
 
 
@@ -225,7 +227,7 @@ def test_endless_messages_are_cut_on_the_screen_and_whole_in_the_detail(
     assert len(words(ended(exits, tmp_path, "raise ValueError('y' * 5000)"))) < 400
 
 
-def test_what_breaks_in_the_house_is_not_blamed_on_the_script(exits: ModuleType) -> None:
+def test_a_failure_in_tandem_is_not_blamed_on_the_script(exits: ModuleType) -> None:
     unknown = TandemError(code="keras-unknown", what="Keras 9 is not known.", fix="Install Keras 3.15.")
     assert exits.of_bug(unknown).problem == unknown.problem
     broke = exits.of_bug(AttributeError("no such thing"))
@@ -233,7 +235,7 @@ def test_what_breaks_in_the_house_is_not_blamed_on_the_script(exits: ModuleType)
     assert "no such thing" in broke.problem.what
 
 
-def test_a_cluster_that_does_not_come_up_is_a_meeting_that_failed(exits: ModuleType) -> None:
+def test_a_cluster_that_cannot_start_is_a_failed_meeting(exits: ModuleType) -> None:
     taken = exits.of_meeting(RuntimeError("UNKNOWN: Could not start gRPC server"))
     assert (taken.reason, taken.problem.code, taken.shared) == ("never-met", "port-taken", False)
     other = exits.of_meeting(RuntimeError("something else"))
@@ -241,7 +243,7 @@ def test_a_cluster_that_does_not_come_up_is_a_meeting_that_failed(exits: ModuleT
     assert "something else" in other.problem.detail
 
 
-def test_an_error_of_tandem_in_the_script_speaks_for_itself(exits: ModuleType, tmp_path: Path) -> None:
+def test_an_error_of_tandem_in_the_script_keeps_its_own_message(exits: ModuleType, tmp_path: Path) -> None:
     source = (
         "from core.vocabulary.errors import TandemError\n"
         "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n"
@@ -263,7 +265,7 @@ def test_an_error_of_tandem_in_the_script_speaks_for_itself(exits: ModuleType, t
         ("exchange-broken", "killed"),
     ],
 )
-def test_what_ended_an_exchange_between_members_speaks_for_itself(
+def test_the_error_that_ended_an_exchange_keeps_its_own_message(
     exits: ModuleType, code: str, reason: str
 ) -> None:
     failure = TandemError(code=code, what="Member 1 has left: the data ran out.", fix="Get more.", detail="d")

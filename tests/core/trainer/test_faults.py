@@ -17,7 +17,7 @@ from tests.core.trainer.attended import Attended, cluster, keys_for, members
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
-async def test_who_waits_for_a_killed_member_says_so_until_it_is_stopped(tmp_path: Path) -> None:
+async def test_a_member_reports_waiting_for_a_killed_one_until_it_is_stopped(tmp_path: Path) -> None:
     slowly = ("--epochs", "100000", "--slow", "0.01")
     trainers = members(tmp_path, cluster(chief=1, worker=1), script="fits.py", arguments=slowly)
     worker, chief = trainers["worker:0"], trainers["chief:0"]
@@ -72,7 +72,7 @@ async def test_a_warm_trainer_runs_a_script_like_a_cold_one(tmp_path: Path) -> N
     assert "at exit" in trainer.text()
 
 
-async def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+async def test_a_taken_port_is_reported(tmp_path: Path) -> None:
     configs = cluster(chief=1, worker=1)
     port = int(configs["chief:0"].partition('"chief": ["127.0.0.1:')[2].partition('"')[0])
     with socket.create_server(("0.0.0.0", port)):

@@ -105,7 +105,7 @@ def test_a_chief_sets_no_environment_variable_on_others(members: Crew, change: s
         ("whether a file", "it = [True, 'a' * 1000]"),
     ],
 )
-def test_a_worker_that_tells_what_no_tandem_tells_ends_the_run_by_its_name(
+def test_a_worker_that_sends_what_tandem_never_sends_ends_the_run_and_is_named(
     members: Crew, what: str, change: str
 ) -> None:
     loads = "model = made()\nmodel.save('own.keras')\nmodel = keras.models.load_model('own.keras')\n"
@@ -114,14 +114,14 @@ def test_a_worker_that_tells_what_no_tandem_tells_ends_the_run_by_its_name(
     assert not (ran.folders[0] / "ended").exists()
 
 
-def test_a_script_that_catches_it_does_not_go_on(members: Crew) -> None:
+def test_a_script_that_catches_the_error_cannot_go_on(members: Crew) -> None:
     script = HEAD + f"model = made()\nfor _ in range(2):\n    try:\n        {TRAIN.splitlines()[0]}\n"
     script += "    except Exception:\n        pass\n"
     ran = members.run(script, harm={1: TELLS.format(what="the first batch", change="it = 0")})
     ended_by_name(ran, 0, members)
 
 
-def test_a_file_of_a_members_own_folder_is_never_the_chiefs(members: Crew) -> None:
+def test_a_file_in_a_members_own_folder_is_never_replaced_by_the_chiefs(members: Crew) -> None:
     """The chief claims that its file is outside its folders, which made it stand in for everybody's."""
     says = """
 from core.trainer.exact.patch import load_files
@@ -169,7 +169,7 @@ def test_code_in_a_model_of_another_laptop_is_not_run_though_the_script_would(
     assert not (ran.folders[1] / "harmed").exists()
 
 
-def test_other_formats_are_not_taken_from_another_laptop(members: Crew) -> None:
+def test_other_formats_are_not_accepted_from_another_laptop(members: Crew) -> None:
     loads = "model = keras.models.load_model(path, safe_mode=False)\n"
     ran = loads_outside(members, "code.h5", loads)
     problem = ran.exits[1].problem
@@ -178,7 +178,7 @@ def test_other_formats_are_not_taken_from_another_laptop(members: Crew) -> None:
     assert not (ran.folders[1] / "harmed").exists()
 
 
-def test_a_size_beyond_all_measure_is_refused_before_a_byte_comes(members: Crew) -> None:
+def test_an_excessive_size_is_refused_before_a_byte_comes(members: Crew) -> None:
     """Bytes that differ from the announced ones are not loaded either."""
     for change, said in (("it[2] = 10 ** 15", "larger than"), ("it[1] = bytes(32)", "chief:0 sent")):
         loads = "model = keras.models.load_model(path)\n"

@@ -83,7 +83,7 @@ def report(
     )
 
 
-def test_a_laptop_with_several_trainers_tells_the_rows_of_all(kept: Kept) -> None:
+def test_a_laptop_with_several_trainers_reports_the_rows_of_all(kept: Kept) -> None:
     observer = ReportingObserver(
         cast(Reporter, kept), shares=(1, 1, 2), rank=0, ranks=(0, 1), stop_asked=lambda: False
     )
@@ -92,7 +92,7 @@ def test_a_laptop_with_several_trainers_tells_the_rows_of_all(kept: Kept) -> Non
     assert kept.of(Progress)[-1].share == 32
 
 
-def test_a_step_says_where_it_is_and_how_fast(observer: ReportingObserver, kept: Kept) -> None:
+def test_a_step_is_reported_with_its_position_and_speed(observer: ReportingObserver, kept: Kept) -> None:
     observer.on_fit_began(5, 10, 64)
     step(observer, 1, 0, 1)
     step(observer, 14, 1, 4)
@@ -119,7 +119,7 @@ def test_a_batch_on_its_own_is_in_no_epoch(observer: ReportingObserver, kept: Ke
     assert [each.step for each in told[:2]] == [0, 1]
 
 
-def test_an_epochs_end_tells_its_last_step_even_where_it_was_not_told(
+def test_an_epochs_end_reports_its_last_step_even_if_no_report_was_due(
     observer: ReportingObserver, kept: Kept
 ) -> None:
     observer.on_fit_began(2, 10, 64)
@@ -162,7 +162,7 @@ def test_only_the_newest_of_many_steps_in_a_tenth_of_a_second_is_sent(kept: Kept
 
 
 @pytest.mark.parametrize(("rank", "shares", "reports"), [(0, (3, 1), 11), (1, (3, 1), 3), (1, (), 11)])
-def test_who_shares_a_chiefs_steps_reports_two_a_second(
+def test_a_member_that_shares_a_chiefs_steps_reports_two_a_second(
     kept: Kept, rank: int, shares: tuple[int, ...], reports: int
 ) -> None:
     """Other members' losses are their own."""
@@ -187,7 +187,7 @@ def test_who_shares_a_chiefs_steps_reports_two_a_second(
     assert observer.step_due(), "it leads now"
 
 
-def test_epochs_that_are_shorter_than_the_throttle_tell_no_more_steps(kept: Kept) -> None:
+def test_epochs_that_are_shorter_than_the_throttle_report_no_more_steps(kept: Kept) -> None:
     observer = ReportingObserver(
         cast(Reporter, kept), shares=(1,), rank=0, stop_asked=lambda: False, monotonic=lambda: 5.0
     )
@@ -215,7 +215,7 @@ def test_a_later_first_epoch_does_not_count_steps_never_made(observer: Reporting
     assert [each.step for each in kept.of(Progress)] == [2, 9]
 
 
-def test_without_a_known_number_of_steps_the_engines_count_serves(
+def test_without_a_known_number_of_steps_the_engines_count_is_used(
     observer: ReportingObserver, kept: Kept
 ) -> None:
     observer.on_fit_began(2, None, None)
@@ -224,7 +224,7 @@ def test_without_a_known_number_of_steps_the_engines_count_serves(
     assert [each.step for each in kept.of(Progress)] == [0, 36]
 
 
-def test_callbacks_and_data_between_steps_count_in_how_many_steps_are_done_in_a_second(kept: Kept) -> None:
+def test_time_for_callbacks_and_data_counts_in_steps_per_second(kept: Kept) -> None:
     now_s = [0.0]
     observer = ReportingObserver(
         cast(Reporter, kept), shares=(1,), rank=0, stop_asked=lambda: False, monotonic=lambda: now_s[0]
@@ -254,7 +254,7 @@ def test_training_batch_by_batch_is_a_fit_too(observer: ReportingObserver, kept:
     assert [(each.fit, each.step) for each in kept.of(Progress)] == [(0, 0), (0, 1)]
 
 
-def test_the_rest_is_passed_on(observer: ReportingObserver, kept: Kept) -> None:
+def test_other_events_are_passed_on(observer: ReportingObserver, kept: Kept) -> None:
     observer.on_evaluated({"loss": 1.0})
     observer.on_said("falls back")
     assert kept.told == [
@@ -265,7 +265,7 @@ def test_the_rest_is_passed_on(observer: ReportingObserver, kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(kept: Kept, loss: float) -> None:
+def test_a_loss_that_is_not_finite_is_reported_once_a_fit_and_left_out(kept: Kept, loss: float) -> None:
     observer = observing(kept, rank=0)
     for _ in range(2):
         observer.on_fit_began(2, 10, 64)
@@ -309,7 +309,7 @@ def test_whatever_is_no_finite_number_reaches_the_plots_as_what_it_is(
     )
 
 
-def test_where_a_loss_became_no_number_is_reported_until_it_is_one_again(
+def test_the_step_at_which_a_loss_diverged_is_reported_until_it_is_finite_again(
     observer: ReportingObserver, kept: Kept
 ) -> None:
     observer.on_fit_began(9, 10, 64)
@@ -329,14 +329,16 @@ def test_where_a_loss_became_no_number_is_reported_until_it_is_one_again(
     assert kept.of(EpochEnd)[-1].diverged is None
 
 
-def test_a_step_tells_the_wait_the_gradients_norm_and_bytes(observer: ReportingObserver, kept: Kept) -> None:
+def test_a_step_is_reported_with_its_wait_its_gradients_norm_and_its_bytes(
+    observer: ReportingObserver, kept: Kept
+) -> None:
     observer.on_fit_began(1, 10, 64)
     observer.on_step(replace(report(1), wait_s=0.005, grad_norm=1.25, wire_bytes=196))
     told = kept.of(Progress)[0]
     assert (told.wait_s, told.grad_norm, told.wire_bytes) == (0.005, 1.25, 196)
 
 
-def test_a_loss_that_all_members_share_is_said_by_the_chief_alone(
+def test_a_loss_that_all_members_share_is_reported_by_the_chief_alone(
     observer: ReportingObserver, kept: Kept
 ) -> None:
     observer.on_fit_began(1, 10, 64)
@@ -387,7 +389,9 @@ def test_a_fit_that_resumes_counts_from_where_it_was(observer: ReportingObserver
     assert kept.of(EpochEnd)[0].whole
 
 
-def test_so_does_one_of_unknown_length(observer: ReportingObserver, kept: Kept) -> None:
+def test_a_fit_of_unknown_length_that_resumes_counts_from_where_it_was(
+    observer: ReportingObserver, kept: Kept
+) -> None:
     observer.on_fit_began(5, None, 64, 0, 20)
     step(observer, 56, 3, 6, steps=None)
     assert (kept.of(Progress)[0].step, kept.of(Progress)[0].done) == (35, 56)

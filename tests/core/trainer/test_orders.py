@@ -10,7 +10,7 @@ from core.vocabulary.wire import to_json
 TRAIN = trainer_messages.Train(run="r", task="chief:0", folder="/f", script="s.py", arguments=("ä b",))
 
 
-def test_the_run_comes_first_and_stop_is_heard_once() -> None:
+def test_the_run_comes_first_and_stop_is_handled_once() -> None:
     read, write = os.pipe()
     orders = Orders(read)
     os.write(write, to_json(TRAIN) + b"\n")
@@ -38,7 +38,7 @@ def test_an_order_to_leave_stops_nobody_else() -> None:
     following.join(60)
 
 
-def test_one_that_was_kept_ready_is_told_first_what_to_begin_with() -> None:
+def test_a_trainer_kept_ready_first_reads_what_to_become() -> None:
     read, write = os.pipe()
     orders = Orders(read)
     begin = trainer_messages.Become(environment=(b"HOME=/h", b"TOKEN=x"), sealed=True)

@@ -54,7 +54,7 @@ def drawn(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.glob("*.png")}
 
 
-def test_what_a_script_shows_lies_beside_it(tmp_path: Path) -> None:
+def test_plots_that_a_script_shows_are_saved_beside_it(tmp_path: Path) -> None:
     text = (
         "import matplotlib.pyplot as plt\nplt.plot('a')\nplt.plot('b')\nplt.show()\n"
         "plt.figure()\nplt.plot('c')\nplt.figure()\nplt.plot('d')\nplt.show()\nplt.plot('never shown')\n"
@@ -87,7 +87,7 @@ def test_a_notebook_shows_at_the_end_of_each_cell(tmp_path: Path) -> None:
     }
 
 
-def test_a_screen_that_the_user_chose_shows_as_ever(tmp_path: Path) -> None:
+def test_a_backend_with_a_screen_still_shows_plots(tmp_path: Path) -> None:
     text = "import matplotlib.pyplot as plt\nplt._backend = 'TkAgg'\nplt.plot('a')\nplt.show()\n"
     text += "print(plt.called)"
     done = run(tmp_path, "train.py", text)

@@ -66,7 +66,7 @@ def test_packages_with_our_names_are_the_scripts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["app", "core", "resources", "core.vocabulary.trainer_messages"])
-def test_ours_are_not_there_for_a_script(tmp_path: Path, name: str) -> None:
+def test_tandems_packages_are_hidden_from_a_script(tmp_path: Path, name: str) -> None:
     text = f"try:\n    import {name}\nexcept ModuleNotFoundError as error:\n    print(error)"
     assert said(tmp_path, text) == f"No module named {name.partition('.')[0]!r}\n"
 
@@ -109,7 +109,7 @@ def test_an_encoding_that_the_script_names_is_used(tmp_path: Path) -> None:
     assert done.stdout == "'\\xe4'\n"
 
 
-def test_future_imports_of_ours_are_not_the_scripts(tmp_path: Path) -> None:
+def test_tandems_future_imports_do_not_apply_to_the_script(tmp_path: Path) -> None:
     assert said(tmp_path, "def f(x: int): pass\nprint(f.__annotations__)") == "{'x': <class 'int'>}\n"
 
 

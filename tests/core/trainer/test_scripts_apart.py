@@ -86,7 +86,7 @@ def test_each_side_names_what_each_member_wants(pair: Crew, how: str) -> None:
     assert len({exit.problem.what for exit in exits if exit.problem}) == 1
 
 
-def test_who_ended_while_the_other_was_in_its_own_code_is_named_when_that_goes_on(pair: Crew) -> None:
+def test_a_member_that_ended_during_anothers_own_code_is_named_when_that_meets_again(pair: Crew) -> None:
     ran = pair.run(SCRIPT, "ends early beside one in its own code", names=NAMES, limit_s=NAMED_S)
     anna, ben = ran.exits
     assert ran.took_s > 10.0, "ben did not wait longer for anna"

@@ -177,7 +177,7 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
     assert "saved, as model-2.weights.h5" in said
 
 
-async def test_a_model_that_does_not_fit_on_the_disk_is_said_and_fails_no_run(tmp_path: Path) -> None:
+async def test_a_model_that_does_not_fit_on_the_disk_is_reported_and_fails_no_run(tmp_path: Path) -> None:
     (tmp_path / "kept").touch()  # no folder can be made there
     places: dict[str, Any] = {"keep": str(tmp_path / "kept"), "checkpoints": str(tmp_path / "checkpoints")}
     trainer = Attended(tmp_path / "log", script="fits.py", keep_every_s=0.0, **places)

@@ -56,12 +56,12 @@ def looked(
     return [(now, word) for now in range(first, until_s + 1) for word in standstill.check(now, seen, place)]
 
 
-def test_steps_that_end_are_not_worth_a_word() -> None:
+def test_steps_that_end_are_not_reported() -> None:
     standstill = Standstill(0.0)
     assert [standstill.check(now, Seen(now), never) for now in range(1, 20)] == [[]] * 19
 
 
-def test_what_takes_long_is_told_again_now_and_then_and_once_when_it_goes_on() -> None:
+def test_a_long_wait_is_reported_repeatedly_and_once_when_it_ends() -> None:
     standstill = Standstill(0.0)
     told = looked(standstill, 11, Seen(0))
     times = [now for now, _ in told]
@@ -71,14 +71,14 @@ def test_what_takes_long_is_told_again_now_and_then_and_once_when_it_goes_on() -
     assert standstill.check(13, Seen(1), never) == []
 
 
-def test_another_place_is_news_at_once() -> None:
+def test_another_place_is_reported_at_once() -> None:
     standstill = Standstill(0.0)
     looked(standstill, 3, Seen(0))
     told = standstill.check(4, Seen(0), lambda: ("script", "train.py, line 9"))
     assert [word.where for word in told if isinstance(word, TrainerStatus)] == ["train.py, line 9"]
 
 
-def test_who_waits_for_others_says_for_whom_and_how_fast_it_comes() -> None:
+def test_a_waiting_member_reports_for_whom_and_how_fast_data_comes() -> None:
     standstill = Standstill(0.0)
     assert standstill.check(1, Seen(0, [wait(0)]), never) == []
     (first,) = standstill.check(2, Seen(0, [wait(20)]), never)
@@ -106,7 +106,7 @@ def stacks(told: list[tuple[float, TrainerStatus | Literal["stack"] | None]]) ->
     return [now_s for now_s, word in told if word == "stack"]
 
 
-def test_who_keeps_others_waiting_shows_its_stack_once_for_each_place() -> None:
+def test_a_member_that_keeps_others_waiting_logs_its_stack_once_for_each_place() -> None:
     standstill = Standstill(0.0)
     told = looked(standstill, 60, Seen(0, awaited=True))
     assert stacks(told) == [1 + STACK_AFTER_S]
@@ -117,21 +117,21 @@ def test_who_keeps_others_waiting_shows_its_stack_once_for_each_place() -> None:
     assert stacks(elsewhere) == [92 + STACK_AFTER_S]
 
 
-def test_who_keeps_others_waiting_and_goes_from_line_to_line_shows_its_stack_once() -> None:
+def test_a_member_that_keeps_others_waiting_from_line_to_line_logs_its_stack_once() -> None:
     standstill = Standstill(0.0)
     places: list[Place] = [("script", f"train.py, line {number}") for number in range(100)]
     told = looked(standstill, 60, Seen(0, awaited=True), places.pop)
     assert stacks(told) == [1 + STACK_AFTER_S]
 
 
-def test_others_wait_from_when_they_do_and_not_since_the_last_meeting() -> None:
+def test_a_wait_of_others_counts_from_its_beginning_and_not_from_the_last_meeting() -> None:
     standstill = Standstill(0.0)
     looked(standstill, 100, Seen(0))
     told = looked(standstill, 130, Seen(0, awaited=True))
     assert stacks(told) == [101 + STACK_AFTER_S]
 
 
-def test_who_keeps_nobody_waiting_may_compute_as_long_as_it_likes() -> None:
+def test_a_member_that_keeps_nobody_waiting_logs_no_stack() -> None:
     assert "stack" not in [word for _, word in looked(Standstill(0.0), 300, Seen(0))]
 
 
@@ -174,7 +174,7 @@ def test_a_module_that_is_imported_is_named_as_such(tmp_path: Path, monkeypatch:
     assert place == ("importing", "slow_module_here.py, line 2")
 
 
-def test_nothing_of_the_script_leaves_the_place_open(tmp_path: Path) -> None:
+def test_a_stack_without_the_script_has_no_place(tmp_path: Path) -> None:
     assert place_of(sys._getframe(), tmp_path) == ("script", "")
     assert place_of(None, tmp_path) == ("script", "")
 
@@ -207,7 +207,7 @@ def test_the_watch_reports_by_itself_and_ends_when_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_no_timer_shows_stacks_past_the_threads_that_run(
+def test_no_timer_dumps_the_stacks_of_running_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """faulthandler's timer fires when a stopped process continues: then every thread runs, and reading

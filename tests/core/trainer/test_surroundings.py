@@ -128,7 +128,7 @@ def agree(others: Any, say: Callable[[str], None]) -> None:
 
 
 @pytest.mark.real
-def test_what_cannot_be_made_alike_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_made_equal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     said: list[str] = []
     agree(others_with(zone="", offsets=[1, 2, 3, 4], encoding="cp1252"), said.append)
@@ -173,7 +173,7 @@ HARMFUL: list[dict[str, Any]] = [
 
 @pytest.mark.real
 @pytest.mark.parametrize("told", HARMFUL, ids=str)
-def test_invariant_what_no_tandem_tells_changes_nothing_here_and_names_its_sender(
+def test_invariant_what_tandem_never_sends_changes_nothing_here_and_names_its_sender(
     told: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "UTC")
@@ -186,7 +186,7 @@ def test_invariant_what_no_tandem_tells_changes_nothing_here_and_names_its_sende
 
 
 @pytest.mark.real
-def test_an_older_tandem_that_tells_it_otherwise_is_refused_by_a_sentence() -> None:
+def test_an_older_tandem_with_another_message_is_refused_with_a_reason() -> None:
     whole = b'{"order": 1, "python": "3.11.7", "locale": {}}'
     with pytest.raises(TandemError) as refused:
         agree(others_with(whole), print)
@@ -208,7 +208,7 @@ LOCALES = ["", "C", "POSIX", "C.UTF-8", "UTF-8", "de_DE", "de_DE.UTF-8", "ca_ES@
 
 
 @pytest.mark.real
-def test_real_time_zones_and_locales_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_time_zones_and_locales_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TZ", "LANG", "LC_ALL", "LANGUAGE"):
         monkeypatch.delenv(name, raising=False)  # restored at the end, whatever becomes of them
         monkeypatch.setenv(name, "C")
@@ -224,7 +224,7 @@ def test_real_time_zones_and_locales_are_taken(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.real
-def test_what_others_would_refuse_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_others_would_refuse_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A laptop with its own odd variables does no harm to others, and is not treated as harmful."""
     monkeypatch.setenv("LANG", "/opt/locales/de")
     monkeypatch.setenv("LC_MINE", "C")

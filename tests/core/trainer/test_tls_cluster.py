@@ -26,7 +26,7 @@ async def exits_of(trainers: list[Attended]) -> list[Exit]:
     return list(await asyncio.gather(*(trainer.exit(BOTH_S) for trainer in trainers)))
 
 
-async def test_who_is_left_says_why_the_other_went(tmp_path: Path) -> None:
+async def test_the_remaining_member_says_why_the_other_left(tmp_path: Path) -> None:
     failing: dict[str, Any] = {
         "script": "fits.py",
         "arguments": ("--fail-in-epoch", "1", "--fail-task", "worker"),
@@ -53,7 +53,9 @@ async def test_keys_of_another_run_meet_nobody(tmp_path: Path) -> None:
     assert not any(trainer.of(trainer_messages.Met) for trainer in trainers.values())
 
 
-async def test_who_never_comes_is_named_with_its_address_and_how_often_it_was_called(tmp_path: Path) -> None:
+async def test_a_member_that_never_comes_is_named_with_its_address_and_the_number_of_calls(
+    tmp_path: Path,
+) -> None:
     configs = cluster(chief=1, worker=1)
     at = json.loads(configs["chief:0"])["cluster"]["worker"][0]
     named: dict[str, Any] = {"exchange": keys_for(2)[0], "names": ("anna", "ben"), "shares": (1, 1)}
@@ -75,7 +77,7 @@ def wait_until_it_meets(member: Any) -> None:
         time.sleep(0.01)
 
 
-async def test_who_is_reached_through_a_router_listens_on_every_address() -> None:
+async def test_a_member_reached_through_a_router_listens_on_every_address() -> None:
     from core.trainer.tls_cluster import TlsCluster
 
     took_turns_s = sys.getswitchinterval()

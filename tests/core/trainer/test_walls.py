@@ -64,7 +64,7 @@ def place(tmp_path: Path, name: str, home: str, port: int, calls: tuple[int, ...
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 @needs_walls
-async def test_a_script_of_anothers_gets_nothing_trains_on_and_is_told_at_which_wall_it_ended(
+async def test_another_users_script_gets_nothing_trains_on_and_learns_which_wall_ended_it(
     tmp_path: Path,
 ) -> None:
     ports, keys = free_ports(2), keys_for(2)
@@ -156,7 +156,7 @@ acted: TensorFlow waits for every member where one connects, and waiting for one
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 @needs_walls
-async def test_another_member_gets_the_folder_of_the_run_alone_by_tensorflows_runtime(
+async def test_another_member_reaches_only_the_runs_folder_by_tensorflows_runtime(
     tmp_path: Path,
 ) -> None:
     """As chief, as parameter server and as worker, for every member connected to it."""
@@ -232,7 +232,9 @@ def test_downloads_go_through_a_proxy_on_every_level_as_no_name_is_resolved_insi
 
 
 @pytest.mark.cluster
-def test_an_error_is_a_walls_only_where_it_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_is_blamed_on_a_wall_only_if_the_wall_caused_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import tensorflow as tf
 
     monkeypatch.setattr(levels, "found", lambda: levels.Level(7, True))
@@ -275,7 +277,9 @@ def test_an_error_is_a_walls_only_where_it_is_one(tmp_path: Path, monkeypatch: p
     assert problem_at_wall(refused, walls, "") is None
 
 
-def test_what_modes_forbid_is_no_walls_doing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_file_modes_forbid_is_not_blamed_on_a_wall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(levels, "found", lambda: levels.Level(7, True))
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     walls = Enclosure(folders=("/own",), home="/own", user="/home/ben")
@@ -326,9 +330,7 @@ def started(walls: Enclosure, how: str) -> subprocess.Popen[str]:
 @pytest.mark.real
 @needs_walls
 @pytest.mark.parametrize("how", ["new", "kept"])
-async def test_a_script_that_cuts_its_leash_ends_with_a_killed_node_all_the_same(
-    tmp_path: Path, how: str
-) -> None:
+async def test_a_script_that_cuts_its_leash_still_ends_with_a_killed_node(tmp_path: Path, how: str) -> None:
     with started(place(tmp_path, "worker", "/nowhere", 1, ()), how) as node:
         assert node.stdout is not None
         pids = [int(word) for word in node.stdout.readline().split()]

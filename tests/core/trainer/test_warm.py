@@ -72,7 +72,7 @@ async def seen(trainer: Attended) -> dict[str, Any]:
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 @needs_walls
-async def test_invariant_within_walls_one_that_was_kept_ready_is_and_holds_no_more_than_a_new_one(
+async def test_invariant_a_trainer_kept_ready_has_no_more_within_walls_than_a_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_TOKEN", "secret")
@@ -111,7 +111,7 @@ if "--warm" in sys.orig_argv:
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 @needs_walls
-async def test_invariant_with_a_second_thread_it_starts_anew_before_walls_are_raised(
+async def test_invariant_with_a_second_thread_it_restarts_before_walls_are_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(THREAD)
@@ -147,7 +147,7 @@ def walled_begin(tmp_path: Path) -> Become:
 
 
 @needs_walls
-def test_invariant_an_open_file_within_walls_makes_it_start_anew(
+def test_invariant_an_open_file_within_walls_makes_it_restart(
     tmp_path: Path, executed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(enclosure, "threads", lambda: 1)
@@ -170,7 +170,7 @@ def test_invariant_an_open_file_within_walls_makes_it_start_anew(
 
 
 @needs_walls
-def test_invariant_a_second_thread_makes_it_start_anew_within_walls_and_sealed(
+def test_invariant_a_second_thread_makes_it_restart_within_walls_and_sealed(
     tmp_path: Path, executed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over = threading.Event()
@@ -185,7 +185,7 @@ def test_invariant_a_second_thread_makes_it_start_anew_within_walls_and_sealed(
     assert spawn.SEALED_ARGUMENT in executed[-2]
 
 
-def test_an_own_run_takes_over_its_environment_whatever_else_runs(
+def test_an_unconfined_run_gets_its_environment_whatever_threads_and_files_there_are(
     executed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Loaded:

@@ -22,7 +22,7 @@ def records(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return [json.loads((folder / "record.json").read_text()) for folder in folders]
 
 
-def test_all_members_come_to_the_same(records: list[dict[str, Any]]) -> None:
+def test_all_members_reach_the_same_outcome(records: list[dict[str, Any]]) -> None:
     assert len(records[0]) == 16
     for record in records[1:]:
         if len(records) > 2:  # in a ring of three, each names the two that it saw
@@ -41,7 +41,7 @@ def test_all_members_come_to_the_same(records: list[dict[str, Any]]) -> None:
         ("validation", "y of", "fit"),
     ],
 )
-def test_other_data_is_refused_before_the_first_step(
+def test_different_data_is_refused_before_the_first_step(
     records: list[dict[str, Any]], script: str, parts: str, call: str
 ) -> None:
     found = records[0][script]
@@ -59,7 +59,7 @@ def test_batches_of_other_lengths_are_refused_with_what_each_member_has(
 
 
 @pytest.mark.parametrize("script", ["augmented", "augmented_loss_of_the_batch"])
-def test_other_numbers_in_x_alone_are_reported(records: list[dict[str, Any]], script: str) -> None:
+def test_differences_in_x_alone_are_reported(records: list[dict[str, Any]], script: str) -> None:
     """A loss of the batch as a whole is still detected, and gets the predictions of all rows."""
     found = records[0][script]
     assert found["code"] == "" and len(found["said"]) == 1
@@ -75,7 +75,9 @@ def test_batches_that_differ_are_refused_where_each_has_to_be_computed_whole(
 
 
 @pytest.mark.parametrize("script", ["rounded", "as_it_should_be"])
-def test_what_differs_by_rounding_or_not_at_all_is_passed(records: list[dict[str, Any]], script: str) -> None:
+def test_data_that_differs_by_rounding_or_not_at_all_is_accepted(
+    records: list[dict[str, Any]], script: str
+) -> None:
     assert records[0][script] == {"code": "", "what": "", "fix": "", "said": []}
 
 
@@ -85,7 +87,7 @@ def test_a_learning_rate_from_a_clock_is_a_failure_with_its_cause(records: list[
     assert "sets the learning rate differently" in found["what"] and "clock" in found["fix"]
 
 
-def test_a_variable_past_keras_that_went_apart_is_a_failure_with_its_name(
+def test_a_variable_outside_keras_that_diverged_is_a_failure_with_its_name(
     records: list[dict[str, Any]],
 ) -> None:
     found = records[0]["kept_past_keras"]
@@ -93,7 +95,7 @@ def test_a_variable_past_keras_that_went_apart_is_a_failure_with_its_name(
 
 
 @pytest.mark.parametrize("script", ["weights", "eager_weights", "batch_by_batch"])
-def test_weights_that_went_apart_are_a_failure_with_their_name(
+def test_weights_that_diverged_are_a_failure_with_their_name(
     records: list[dict[str, Any]], script: str
 ) -> None:
     found = records[0][script]

@@ -69,7 +69,7 @@ print(json.dumps(told))
 
 
 @pytest.mark.cluster
-def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> None:
+def test_a_writer_stores_what_it_can_and_reports_what_it_cannot(tmp_path: Path) -> None:
     told = json.loads(run(["-c", CODE, str(tmp_path)]).splitlines()[-1])
     assert (told["wrote"], told["second"], told["while busy"], told["waits"]) == (True, True, False, True)
     assert told["kept"] == 3, "once for each that was written"
@@ -279,7 +279,7 @@ print(json.dumps(told))
 
 
 @pytest.mark.cluster
-def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> None:
+def test_checkpoints_are_bounded_and_decided_by_the_chief(tmp_path: Path) -> None:
     told = json.loads(run(["-c", KEEPING, str(tmp_path)]).splitlines()[-1])
     # At a fit's end there is no portion in which to agree: members that decided by their own clocks would
     # diverge.

@@ -92,7 +92,9 @@ def alone(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     )[0]
 
 
-def test_what_was_stopped_in_mid_epoch_ends_with_the_same_bits(before: list[Path], after: list[Path]) -> None:
+def test_a_training_stopped_in_mid_epoch_ends_with_the_same_bits(
+    before: list[Path], after: list[Path]
+) -> None:
     assert record(before[0], "stopped")["stopped"]
     moment = checkpoint_store.at(Path(kept(before[1], "stopped"))).head.moment  # type: ignore[union-attr]
     both = [checkpoint_store.newest(member / "stopped" / "kept") for member in before]
@@ -109,7 +111,7 @@ def test_histories_and_callbacks_go_on_too(before: list[Path], after: list[Path]
             assert resumed[told] == whole[told], told
 
 
-def test_a_log_is_gone_on_with_where_it_was(before: list[Path], after: list[Path]) -> None:
+def test_a_log_continues_where_it_was(before: list[Path], after: list[Path]) -> None:
     assert record(after[0], "resumed")["csv"] == record(before[0], "whole")["csv"]
 
 
@@ -151,12 +153,14 @@ def test_generators_of_the_scripts_own_go_on_where_they_were(before: list[Path],
         assert not [words for words in record(now, "drawn")["said"] if "generator" in words]
 
 
-def test_what_cannot_be_kept_is_said(before: list[Path]) -> None:
+def test_what_checkpoints_leave_out_is_reported(before: list[Path]) -> None:
     said = record(before[0], "whole")["said"] + record(before[0], "crowded")["said"]
     assert any("Ask.what" in words for words in said)
 
 
-def test_another_number_of_members_goes_on_to_rounding(before: list[Path], alone: Path) -> None:
+def test_another_number_of_members_goes_on_with_equal_results_up_to_rounding(
+    before: list[Path], alone: Path
+) -> None:
     assert record(alone, "members")["epochs"] == record(before[0], "whole")["epochs"]
     for one, other in zip(weights(before[0], "whole"), weights(alone, "members"), strict=True):
         assert np.abs(one - other).max() < 4e-6

@@ -17,7 +17,7 @@ OF_TRACING = 1.3
 """Both times are processor time. It was 0.85, and 0.21 s, on 2 busy cores."""
 
 
-def test_the_look_takes_no_longer_than_tracing_the_steps(
+def test_the_check_takes_little_longer_than_tracing_the_steps(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     for folder in processes.run((48, 16), [], tmp_path, processes.LIMIT_S, MODULE):

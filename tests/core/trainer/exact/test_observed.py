@@ -78,7 +78,7 @@ def test_recent_logs_add_up_to_the_means_that_keras_gives(records: list[dict[str
             assert told / batch == pytest.approx(so_far, rel=1e-4)
 
 
-def test_an_epochs_last_batch_counts_as_the_rows_it_has(records: list[dict[str, Any]]) -> None:
+def test_an_epochs_last_batch_counts_with_the_rows_it_has(records: list[dict[str, Any]]) -> None:
     """19 batches of 64 rows and one of 32: the mean is that of the steps that were timed."""
     for record in records:
         ends = [each for each in record["uneven"] if each[1] == 20 and each[0]]
@@ -89,7 +89,7 @@ def test_an_epochs_last_batch_counts_as_the_rows_it_has(records: list[dict[str, 
         assert all(rows == 64 for _, batch, rows, _ in record["uneven"] if batch < 20)
 
 
-def test_a_validation_that_a_stop_cut_is_no_value(records: list[dict[str, Any]]) -> None:
+def test_a_validation_cut_short_by_a_stop_has_no_value(records: list[dict[str, Any]]) -> None:
     for record in records:
         assert record["validated"] == [[0, True, True], [1, True, False]], "epoch, whole, validated"
 
@@ -112,7 +112,7 @@ def test_the_first_step_is_reported_once_before_it_is_audited(records: list[dict
         assert record["order"].count("step 1") == 1
 
 
-def test_that_jit_compile_is_left_out_is_said_once(records: list[dict[str, Any]]) -> None:
+def test_that_jit_compile_is_ignored_is_reported_once(records: list[dict[str, Any]]) -> None:
     for record in records:
         said = [words for kind, words, *_ in (heard for heard in record["heard"] if heard[0] == "said")]
         assert len(said) == 1 and said[0].startswith("jit_compile is ignored: "), said

@@ -100,7 +100,7 @@ def test_it_is_reported(records: Records) -> None:
         ("by-batch", "train_on_batch"),
     ],
 )
-def test_what_cannot_meet_rarely_is_exact_and_told(records: Records, job: str, why: str) -> None:
+def test_what_cannot_meet_rarely_is_exact_and_reported(records: Records, job: str, why: str) -> None:
     told = records[0][job]
     assert any("meet in every step" in words and why in words for words in told["said"])
     assert set(told["met_every"]) == {0}
@@ -123,7 +123,7 @@ def test_a_stopped_training_goes_on_with_the_same_bits(records: Records) -> None
         assert record["resumed"]["history"] == record["kept"]["history"]
 
 
-def test_a_member_whose_weights_are_no_numbers_is_named(records: Records) -> None:
+def test_a_member_whose_weights_are_not_finite_is_named(records: Records) -> None:
     for record in records:
         assert "NaN, infinite or larger than 10³⁰ only on member 1" in record["nan"]["error"]
 

@@ -36,7 +36,7 @@ def test_a_callbacks_numbers_go_on(told: dict[str, Any]) -> None:
     assert (state["epoch"], state["count"]) == (2, 7), "made by on_epoch_begin; a class' default"
 
 
-def test_keras_own_generator_goes_on_where_it_was_not_made_yet(told: dict[str, Any]) -> None:
+def test_keras_own_generator_goes_on_in_a_process_that_has_none_yet(told: dict[str, Any]) -> None:
     assert told["generator"] == [True, True]
 
 
@@ -53,12 +53,12 @@ def test_validations_go_on_with_data_that_differs_each_time(told: dict[str, Any]
     assert len(set(scene["whole"]["history"]["val_loss"])) == 5
 
 
-def test_reading_again_is_said(told: dict[str, Any]) -> None:
+def test_reading_data_again_is_reported(told: dict[str, Any]) -> None:
     said = told["validated"]["resumed"]["said"]
     assert said[0] == "Reading 3 epochs of data again, to reach the checkpoint."
 
 
-def test_a_last_call_of_steps_that_do_not_divide_the_epoch_is_gone_on_with(told: dict[str, Any]) -> None:
+def test_a_training_resumes_after_a_last_call_with_fewer_steps_than_the_others(told: dict[str, Any]) -> None:
     scene = told["together"]
     assert scene["stopped"]["stopped"] and scene["moment"] == [1, 10, 20]
     for part in ("weights", "step", "history"):

@@ -51,7 +51,7 @@ def test_the_structure_of_a_batch_is_kept_and_one_without_rows_is_refused() -> N
         of_each_batch(whole, 0, 2)
 
 
-def test_pipelines_that_a_function_makes_alike_are_dealt_out_and_its_own_are_taken() -> None:
+def test_equal_pipelines_are_dealt_out_and_pipelines_by_number_are_used_unchanged() -> None:
     import tensorflow as tf
 
     from core.trainer.mirrored.parts import PipelineContext, dealt

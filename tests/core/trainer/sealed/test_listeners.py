@@ -12,7 +12,7 @@ from core.trainer.sealed import listeners
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="proc(5) is Linux's")
 
 
-def test_who_listens_for_others_is_named_and_who_listens_on_the_loopback_is_not() -> None:
+def test_sockets_open_to_others_are_named_and_those_on_the_loopback_are_not() -> None:
     with socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.77.0.3", 0)):
         before = listeners.reachable(os.getpid())
         with socket.create_server(("0.0.0.0", 0)) as everywhere:
@@ -39,14 +39,14 @@ def test_the_loopback_of_ipv4_written_as_ipv6_is_no_way_in() -> None:
         assert port not in [each.rpartition(":")[2] for each in listeners.reachable(os.getpid())]
 
 
-def test_a_process_that_has_ended_has_none_to_tell() -> None:
+def test_a_process_that_has_ended_cannot_be_read() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     with pytest.raises(ProcessLookupError):
         listeners.reachable(ended.pid)
 
 
-def test_what_another_process_listens_at_is_not_this_ones() -> None:
+def test_sockets_of_another_process_are_left_out() -> None:
     code = (
         "import socket, sys\n"
         "with socket.create_server(('0.0.0.0', 0)) as each:\n"

@@ -65,7 +65,7 @@ def test_inside_there_is_a_loopback_and_nothing_else_and_the_user_stays(user: in
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has none outside, either")
-def test_root_has_no_right_over_the_laptop_in_there() -> None:
+def test_root_has_no_right_over_the_laptop_inside() -> None:
     said = run(
         """
         socket.sethostname(socket.gethostname())  # as it is: nothing changes

@@ -60,7 +60,7 @@ def folder(tmp_path: Path) -> str:
     return str(shutil.copytree(EXAMPLES, tmp_path / "project"))
 
 
-async def test_a_strategy_class_of_the_users_distributes_data_and_leaves_it_off(tmp_path: Path) -> None:
+async def test_a_users_strategy_class_distributes_data_with_and_without_sharding(tmp_path: Path) -> None:
     trainers = sealed(tmp_path, ("chief", "worker"), script="own_class.py")
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
     chief, worker = trainers.values()
@@ -159,7 +159,7 @@ async def test_a_sealed_trainer_is_killed_with_everything_beside_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize("which", ["relay", "maker of sockets"])
-async def test_where_a_part_of_the_seal_is_killed_the_trainer_is_ended_by_name(
+async def test_if_a_part_of_the_seal_is_killed_the_trainer_is_ended_with_a_reason(
     tmp_path: Path, folder: str, which: str
 ) -> None:
     trainer = await waiting(tmp_path, folder)
@@ -172,7 +172,7 @@ async def test_where_a_part_of_the_seal_is_killed_the_trainer_is_ended_by_name(
 
 
 @pytest.mark.complete
-async def test_a_trainer_that_others_can_reach_is_ended_by_name_before_anybody_is_met(
+async def test_a_trainer_that_others_can_reach_is_ended_with_a_reason_before_it_meets_anyone(
     tmp_path: Path, folder: str
 ) -> None:
     """Its listener was made outside and passed in as a descriptor, unlike anything in a trainer."""
@@ -209,7 +209,7 @@ async def test_a_trainer_that_others_can_reach_is_ended_by_name_before_anybody_i
     assert not any(trainer.of(trainer_messages.Met) for trainer in trainers.values())
 
 
-async def test_where_namespaces_are_forbidden_the_trainer_is_refused_by_name(
+async def test_where_namespaces_are_forbidden_the_trainer_is_refused_with_a_reason(
     tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TensorFlow never listens there: neither on the network nor on the laptop's loopback."""

@@ -22,7 +22,7 @@ def test_a_tunnel_is_asked_for_by_host_and_port() -> None:
     assert read(b"CONNECT [::1]:8443 HTTP/1.1\r\n\r\n").host == "::1"
 
 
-def test_a_page_is_asked_for_as_its_server_wants_to_be_asked() -> None:
+def test_a_request_for_a_page_is_rewritten_for_its_server() -> None:
     asked = read(
         b"GET http://example.org:8080/a/b?c=d HTTP/1.1\r\nHost: example.org:8080\r\n"
         b"Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\nAccept: */*\r\n\r\nbody"
@@ -34,14 +34,14 @@ def test_a_page_is_asked_for_as_its_server_wants_to_be_asked() -> None:
     assert read(b"GET http://example.org HTTP/1.1\r\n\r\n").first.startswith(b"GET / HTTP/1.1\r\n")
 
 
-def test_a_body_is_passed_on_as_it_is_whatever_its_lines_begin_with() -> None:
+def test_a_body_is_passed_on_unchanged_whatever_its_lines_begin_with() -> None:
     body = b"a\r\n\r\nConnection: is a word\r\nProxy-like\r\n"
     assert read(b"POST http://example.org/ HTTP/1.1\r\nHost: example.org\r\n\r\n" + body).first == (
         b"POST / HTTP/1.1\r\nConnection: close\r\nHost: example.org\r\n\r\n" + body
     )
 
 
-def test_more_downloads_than_there_are_places_are_told_to_come_later() -> None:
+def test_downloads_beyond_the_limit_are_told_to_come_later() -> None:
     with serving() as server, proxying(at_once=1) as proxy:
         host, _, port = proxy.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), 30) as first:
@@ -128,7 +128,7 @@ def test_a_tunnel_carries_what_it_is_given() -> None:
                 assert answer.read().endswith(b"/through for nobody" * 5000)
 
 
-def test_who_is_not_there_is_reported_as_proxies_tell_it() -> None:
+def test_an_unreachable_server_is_answered_as_proxies_do() -> None:
     with proxying() as proxy:
         with socket.create_server(("127.0.0.1", 0)) as gone:
             port = gone.getsockname()[1]
@@ -162,7 +162,7 @@ def test_the_laptops_own_proxy_is_handed_each_connection_with_its_user(
         *("::ffff:0:10.0.0.1", "fec0::1"),
     ],
 )
-def test_what_is_not_the_internet_is_not_called(address: str) -> None:
+def test_addresses_outside_the_internet_are_not_called(address: str) -> None:
     assert not is_public(address)
 
 
@@ -192,7 +192,7 @@ def test_the_internet_is_called_and_services_of_the_laptop_and_its_network_are_n
                 assert answer.code == 502
 
 
-def test_where_others_reach_it_too_it_serves_who_knows_its_password() -> None:
+def test_where_others_reach_it_too_it_requires_its_password() -> None:
     with serving() as server, proxying(token="known") as proxy:
         with pytest.raises(urllib.error.HTTPError) as refused:
             fetched(f"http://{server}/data", proxy)

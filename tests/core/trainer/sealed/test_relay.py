@@ -99,7 +99,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def test_what_both_say_at_once_arrives_whole_and_in_order(joined: Joined) -> None:
+def test_data_sent_both_ways_at_once_arrives_whole_and_in_order(joined: Joined) -> None:
     said = [random.Random(seed).randbytes(ENOUGH + seed) for seed in (1, 2)]
     came: dict[int, bytes] = {}
     with joined.connection() as ends:
@@ -160,7 +160,9 @@ def test_a_relay_that_ends_takes_its_connections_with_it(joined: Joined, rank: i
 
 
 @pytest.mark.parametrize("direction", ["sending", "receiving"])
-def test_a_cut_in_either_of_the_two_that_carry_a_connection_ends_it(joined: Joined, direction: str) -> None:
+def test_a_cut_in_either_of_the_two_connections_that_carry_one_ends_it(
+    joined: Joined, direction: str
+) -> None:
     """A killed system, or a network that gave up on it."""
     with joined.connection() as (caller, answerer):
         caller.sendall(b"a")
@@ -185,7 +187,7 @@ def tls_of(relay: Relay, called: tuple[str, int]) -> list[socket.socket]:
     return sorted(found, key=socket.socket.fileno)
 
 
-def test_nothing_of_connections_that_ended_is_left(joined: Joined) -> None:
+def test_nothing_is_left_of_connections_that_ended(joined: Joined) -> None:
     def open_now() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
 

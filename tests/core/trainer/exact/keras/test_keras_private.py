@@ -105,7 +105,7 @@ def test_private_attributes_of_keras_are_touched_in_one_module() -> None:
     assert not wrong
 
 
-def test_each_private_part_is_looked_at() -> None:
+def test_each_private_part_is_checked() -> None:
     """private_parts.py fails on a Keras in which one is missing or different."""
     guarded = PARTS.read_text()
     parts = {name for name, _ in private_names(HERE)} - {"_tandem_original"}

@@ -24,7 +24,7 @@ def members(exchanges: Any) -> Any:
     return found
 
 
-def test_members_that_round_apart_take_the_weights_of_whoever_leads_now(tmp_path: Path) -> None:
+def test_members_that_round_differently_get_the_present_chiefs_weights(tmp_path: Path) -> None:
     import keras
 
     from core.trainer.exact.keras import model_state
@@ -60,7 +60,7 @@ def test_a_chief_that_leaves_between_two_of_its_sums_has_given_nothing(tmp_path:
             assert [array.tolist() for array in each.result()] == [[1.0] * 3, [1.0] * 2]
 
 
-def test_bytes_of_a_chief_that_leaves_before_it_gave_them_are_the_next_ones(tmp_path: Path) -> None:
+def test_bytes_come_from_the_next_chief_if_one_leaves_before_sending_them(tmp_path: Path) -> None:
     with meeting(tmp_path, 3) as exchanges:
         first, second, third = members(exchanges)
         taken = [

@@ -52,11 +52,11 @@ def test_the_same_batches_have_the_same_marks() -> None:
     ],
     ids=["order", "one label", "one row", "a shift"],
 )
-def test_other_batches_have_others(other: tuple[Any, Any], groups: list[int]) -> None:
+def test_different_batches_have_different_marks(other: tuple[Any, Any], groups: list[int]) -> None:
     assert found(marks((X, Y)), marks(other)) == {1: groups}
 
 
-def test_texts_and_targets_with_a_fraction_are_looked_at_as_well() -> None:
+def test_texts_and_targets_with_a_fraction_are_compared_as_well() -> None:
     target = X[:, 0]
     assert found(marks((WORDS, target)), marks((WORDS[::-1].copy(), target))) == {1: [2]}
     assert found(marks((WORDS, target)), marks((WORDS, target[::-1].copy()))) == {1: [1]}
@@ -76,14 +76,14 @@ def test_large_tensors_are_sampled_and_empty_ones_are_accepted() -> None:
     assert found(marks((X[:0], Y[:0])), marks((X[:0], Y[:0]))) == {}
 
 
-def test_what_is_no_number_on_one_member_alone_is_a_difference() -> None:
+def test_a_nan_on_one_member_alone_is_a_difference() -> None:
     broken = X.copy()
     broken[0, 0] = np.nan
     assert found(marks((broken, Y)), marks((broken, Y))) == {}
     assert found(marks((X, Y)), marks((broken, Y))) == {1: [0]}
 
 
-def test_one_label_is_seen_beside_many_words_and_in_many_steps() -> None:
+def test_one_wrong_label_shows_beside_many_words_and_in_many_steps() -> None:
     tokens = RANDOM.randint(0, 20_000, (64, 200))
     other = np.where(np.arange(64) == 9, (Y + 1) % 5, Y)
     same = [(tokens, Y)] * 99

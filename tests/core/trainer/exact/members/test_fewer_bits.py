@@ -37,7 +37,7 @@ def test_each_number_is_within_a_127th_of_its_blocks_largest(bits: Any, size: in
         assert np.abs(found[begin : begin + 64] - block).max() <= edge
 
 
-def test_what_was_decoded_is_coded_without_another_loss(bits: Any) -> None:
+def test_decoded_numbers_are_coded_again_without_loss(bits: Any) -> None:
     numbers = np.random.default_rng(0).standard_normal(640).astype(np.float32)
     once = sent(bits, numbers)
     assert (once != numbers).any() and np.array_equal(sent(bits, once), once)

@@ -56,7 +56,7 @@ def lose_third(exchanges: Any) -> None:
         exchange.regroup(1, 0, [2])
 
 
-def test_it_comes_whatever_meetings_come_between(tmp_path: Path) -> None:
+def test_a_gather_ends_whatever_meetings_come_between(tmp_path: Path) -> None:
     def meet(collectives: Any) -> Any:
         begun = begin(collectives)
         between = [collectives.gather_ints([number]) for number in range(4)]
@@ -69,7 +69,7 @@ def test_it_comes_whatever_meetings_come_between(tmp_path: Path) -> None:
         assert [each.result() for each in both] == [expected] * 2
 
 
-def test_a_member_that_leaves_without_its_part_leaves_the_others_none(tmp_path: Path) -> None:
+def test_if_a_member_leaves_without_its_part_the_others_get_nothing(tmp_path: Path) -> None:
     with meeting(tmp_path, 3) as exchanges:
         first, second, _ = members(exchanges)
         ended = [Beside(partial(end, each, begin(each))) for each in (first, second)]
@@ -81,7 +81,7 @@ def test_a_member_that_leaves_without_its_part_leaves_the_others_none(tmp_path: 
         assert [each.result() for each in again] == [[[0] * 3, [1] * 3]] * 2
 
 
-def test_what_only_some_had_when_a_member_left_is_used_by_none(tmp_path: Path) -> None:
+def test_a_result_that_only_some_had_when_a_member_left_is_used_by_none(tmp_path: Path) -> None:
     with meeting(tmp_path, 3) as exchanges:
         first, second, _ = members(exchanges)
         begun = [begin(each) for each in (first, second)]
@@ -96,7 +96,7 @@ def test_what_only_some_had_when_a_member_left_is_used_by_none(tmp_path: Path) -
         assert [each.result() for each in ended] == [None, None]
 
 
-def test_what_all_had_counts_though_a_member_has_left_since(tmp_path: Path) -> None:
+def test_a_result_that_all_had_counts_though_a_member_has_left_since(tmp_path: Path) -> None:
     with meeting(tmp_path, 3) as exchanges:
         first, second, _ = members(exchanges)
         begun = [begin(each) for each in (first, second)]
@@ -109,7 +109,7 @@ def test_what_all_had_counts_though_a_member_has_left_since(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("where", ["its end", "a stage before its end"])
-def test_who_completes_the_last_stage_only_once_a_member_has_left_waits_for_nobody(
+def test_a_member_that_completes_the_last_stage_after_another_left_waits_for_nobody(
     tmp_path: Path, where: str
 ) -> None:
     def meet(collectives: Any) -> Any:
@@ -139,7 +139,7 @@ def test_who_completes_the_last_stage_only_once_a_member_has_left_waits_for_nobo
         assert [ahead.result(), behind.result()] == [expected] * 2
 
 
-def test_what_an_error_broke_off_ends_before_the_next_one_begins(tmp_path: Path) -> None:
+def test_a_gather_interrupted_by_an_error_ends_before_the_next_one_begins(tmp_path: Path) -> None:
     def meet(collectives: Any) -> Any:
         begin(collectives)  # and the script catches an error
         return end(collectives, begin(collectives))

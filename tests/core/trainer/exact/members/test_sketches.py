@@ -36,7 +36,7 @@ def test_the_first_mark_is_the_square_of_the_norm_and_the_others_are_of_its_size
     assert (np.abs(found[0, 1:]) < 5 * norm).all() and np.abs(found[0, 1:]).max() > norm / 10
 
 
-def test_one_number_that_is_another_by_a_ten_thousandth_of_the_norm_shows(tf: Any) -> None:
+def test_a_change_of_one_number_by_a_ten_thousandth_of_the_norm_shows(tf: Any) -> None:
     gradient = np.random.RandomState(2).normal(size=(3, 3, 8, 16)).astype("float32")
     other = gradient.copy()
     other[1, 2, 3, 4] += 1e-4 * np.linalg.norm(gradient)
@@ -91,5 +91,5 @@ def test_a_wrong_sum_of_numbers_in_few_bits_shows_and_its_rounding_does_not(tf: 
     assert not wrong_sums(sent, of(first, second), 2.0**-9)
 
 
-def test_nothing_is_taken_unless_it_is_wanted(tf: Any) -> None:
+def test_marks_are_taken_only_on_request(tf: Any) -> None:
     assert not marks(tf, tf.ones([3]), wanted=False).any()

@@ -39,7 +39,7 @@ def test_the_wait_counts_from_the_own_gradients_to_all_members(tf: Any, meter: A
     assert meter.norm() is None
 
 
-def test_the_bytes_of_a_step_are_the_mean_since_they_were_asked_for(tf: Any, meter: Any) -> None:
+def test_the_bytes_of_a_step_are_the_mean_since_the_last_call(tf: Any, meter: Any) -> None:
     from core.trainer.exact.members.collectives import summed_bytes
 
     dense = [tf.TensorSpec([10, 6], tf.float32), tf.TensorSpec([12], tf.bfloat16)]
@@ -53,7 +53,7 @@ def test_the_bytes_of_a_step_are_the_mean_since_they_were_asked_for(tf: Any, met
 
 
 @pytest.mark.parametrize("traced", [True, False])
-def test_where_there_is_a_gpu_the_own_gradients_are_waited_for_by_one_of_their_numbers(
+def test_on_a_gpu_one_number_shows_that_the_own_gradients_are_ready(
     tf: Any, meter: Any, traced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
@@ -95,7 +95,7 @@ def test_the_norm_is_taken_now_and_then(tf: Any, meter: Any) -> None:
     assert meter.norm() == 2.0
 
 
-def test_a_norm_that_is_no_number_is_none(tf: Any, meter: Any) -> None:
+def test_a_norm_that_is_not_finite_is_none(tf: Any, meter: Any) -> None:
     meter.record_norm([tf.constant([1.0, float("inf")])], 1.0)
     assert meter.norm() is None
     meter.record_norm([], 1.0)

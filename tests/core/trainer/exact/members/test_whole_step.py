@@ -56,7 +56,7 @@ def sums(exchange: Exchange, stage: int, value: float) -> float:
     return float(exchange.wait([key])[0][0])
 
 
-def test_a_graph_of_two_stages_is_broken_off_and_is_done_again_alone(tmp_path: Path) -> None:
+def test_a_graph_of_two_stages_is_interrupted_and_repeated_alone(tmp_path: Path) -> None:
     import tensorflow as tf
 
     from core.trainer.exact.members.collectives import LeftMidway
@@ -96,7 +96,9 @@ def test_a_graph_of_two_stages_is_broken_off_and_is_done_again_alone(tmp_path: P
 
 
 @pytest.mark.parametrize("kind", ["sum", "gather"])
-def test_who_is_behind_gets_what_the_others_had_met_with_one_that_left(tmp_path: Path, kind: str) -> None:
+def test_a_member_that_is_behind_gets_the_result_to_which_a_departed_one_contributed(
+    tmp_path: Path, kind: str
+) -> None:
     """The first completed a stage with all, the second did not, when the third leaves: then both continue."""
     import tensorflow as tf
 
@@ -139,7 +141,7 @@ def test_who_is_behind_gets_what_the_others_had_met_with_one_that_left(tmp_path:
         gone.result()
 
 
-def test_a_graph_that_nobody_takes_back_ends_with_a_reason(tmp_path: Path) -> None:
+def test_a_graph_that_cannot_be_undone_ends_with_a_reason(tmp_path: Path) -> None:
     import tensorflow as tf
 
     from core.trainer.exact.members.exchange_ops import ExchangeCollectives

@@ -35,14 +35,14 @@ def test_fit_and_evaluate_are_reported(record: dict[str, Any]) -> None:
     assert steps[-1][1:6] == [40, 1, 20, 20, 64]
 
 
-def test_what_lies_between_epochs_slows_no_step(record: dict[str, Any]) -> None:
+def test_the_time_between_epochs_counts_for_no_step(record: dict[str, Any]) -> None:
     """Not the validation, nor callbacks at an epoch's end and beginning."""
     steps = [each for each in record["speeds"] if each[0]]
     assert {batch for _, batch, *_ in steps} >= {1, 20}, "first and last steps are reported"
     assert max(step_s for *_, step_s in steps) < record["pause_s"]
 
 
-def test_an_epochs_last_batch_counts_as_the_rows_it_has(record: dict[str, Any]) -> None:
+def test_an_epochs_last_batch_counts_with_the_rows_it_has(record: dict[str, Any]) -> None:
     assert [rows for _, batch, rows, _ in record["speeds"] if batch == 20] == [32] * 4
     assert {rows for _, batch, rows, _ in record["speeds"] if batch < 20} == {64}
 
@@ -52,6 +52,6 @@ def test_a_stop_ends_the_fit(record: dict[str, Any]) -> None:
     assert [said[0] for said in record["heard"]].count("ended") == 3
 
 
-def test_what_was_trained_is_known(record: dict[str, Any]) -> None:
+def test_trained_models_are_recorded(record: dict[str, Any]) -> None:
     assert record["trained"] == [False, True]
     assert len(record["sha256"]) == 64

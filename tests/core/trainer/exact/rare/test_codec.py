@@ -28,7 +28,7 @@ def test_eight_times_fewer_bytes_but_for_the_scales() -> None:
     assert codec.size_bytes(64_000) == len(codec.encode(numbers(64_000))) == 64_000 // 2 + 2 * 1_000
 
 
-def test_what_was_left_out_comes_with_what_follows() -> None:
+def test_what_rounding_loses_comes_with_later_differences() -> None:
     once = np.float32(0.01) * numbers(640)
     sent, unsent = np.zeros(640, np.float32), np.zeros(640, np.float32)
     for _ in range(50):
@@ -54,7 +54,7 @@ def test_nonsense_is_refused() -> None:
             codec.decode(bad, 128)
 
 
-def test_what_is_left_out_again_and_again_fades_without_a_warning() -> None:
+def test_a_loss_that_is_coded_again_and_again_fades_without_a_warning() -> None:
     """As if the weights did not change any more."""
     unsent = numbers(64)
     for _ in range(50):

@@ -18,7 +18,7 @@ def test_a_mean_counts_each_member_by_its_share() -> None:
     assert outer.mean([floats(1), floats(5), floats(3)], [1, 0, 1]) == pytest.approx([2.0])
 
 
-def test_what_is_equal_everywhere_stays_the_same_bits() -> None:
+def test_the_mean_of_equal_arrays_has_the_same_bits() -> None:
     value = np.random.default_rng(2).normal(size=1000).astype(np.float32)
     assert np.array_equal(outer.mean([value] * 3, [5, 3, 7]), value)
 

@@ -70,7 +70,7 @@ def test_two_under_one_name_are_both_kept_and_never_mixed() -> None:
     assert len(said) == 2 and all(name in "".join(said) for name in names)
 
 
-def test_those_that_draw_data_stay_where_reading_it_brought_them() -> None:
+def test_generators_that_draw_data_stay_where_reading_it_brought_them() -> None:
     from core.trainer.exact.resume import own_generators
 
     data, read, other = Data(1), np.random.default_rng(2), np.random.default_rng(3)
@@ -119,7 +119,7 @@ def test_what_cannot_be_set_is_named_and_nothing_else_is_touched() -> None:
     assert len(said) == 2 and "sfc" in said[1]
 
 
-def test_one_that_was_set_is_set_back_after_validations_were_read_again() -> None:
+def test_a_restored_generator_is_restored_again_after_validations_were_read_again() -> None:
     from core.trainer.exact.resume import own_generators
     from core.trainer.exact.resume.randomness import Generators
 

@@ -43,7 +43,7 @@ def test_a_value_comes_back_as_it_was(value: Any) -> None:
     assert repr(again) == repr(value)
 
 
-def test_no_number_stays_no_number() -> None:
+def test_nan_stays_nan() -> None:
     assert math.isnan(back(float("nan")))
 
 
@@ -59,13 +59,13 @@ def test_arrays_come_back_bit_by_bit(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", np.array([object()]), [len], np.dtype("i4")])
-def test_what_is_not_plain_is_not_taken(value: Any) -> None:
+def test_what_is_not_plain_is_refused(value: Any) -> None:
     assert not plain.is_plain(value)
     with pytest.raises(plain.NotPlain):
         plain.dump(value)
 
 
-def test_what_holds_itself_is_not_taken() -> None:
+def test_data_that_contains_itself_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     assert not plain.is_plain(endless)

@@ -38,7 +38,7 @@ def refusal(tf: Any, body: Callable[[Any, Any], Any], **engine: Any) -> str:
     return unable(given, model, traced_of(tf, body))  # type: ignore[arg-type]
 
 
-def test_a_step_that_reads_and_writes_variables_and_draws_by_a_seed_may_be(tf: Any) -> None:
+def test_a_step_that_reads_and_writes_variables_and_draws_by_a_seed_may_be_audited(tf: Any) -> None:
     generator = tf.random.Generator.from_seed(1)
 
     def body(x: Any, total: Any) -> Any:
@@ -48,7 +48,7 @@ def test_a_step_that_reads_and_writes_variables_and_draws_by_a_seed_may_be(tf: A
     assert refusal(tf, body) == ""
 
 
-def test_a_step_with_an_effect_or_a_place_of_its_own_may_not(tf: Any) -> None:
+def test_a_step_with_side_effects_or_hidden_state_may_not_be_audited(tf: Any) -> None:
     def printed(x: Any, total: Any) -> Any:
         tf.print(x)
         return tf.reduce_sum(x)

@@ -37,7 +37,7 @@ def test_what_a_failed_step_left_is_not_given_to_the_next(tf: Any) -> None:
     np.testing.assert_array_equal(next(iterator)[0], np.full([4, 3], 2.0))
 
 
-def test_what_is_no_tensor_passes_one_by_one(tf: Any) -> None:
+def test_batches_that_are_not_tensors_pass_one_by_one(tf: Any) -> None:
     from core.trainer.exact.steps.batch_queue import BatchQueue
 
     ragged = tf.ragged.constant([[1.0, 2.0], [3.0]])

@@ -38,7 +38,7 @@ def audited(
     return found, time
 
 
-def test_the_steps_of_the_first_seconds_are_audited_one_and_all() -> None:
+def test_all_steps_of_the_first_seconds_are_audited() -> None:
     found, _ = audited(150, cost_s=0.01, step_s=0.003)
     assert found == list(range(1, 151))
 
@@ -53,7 +53,7 @@ def test_the_last_step_of_an_early_epoch_is_audited() -> None:
     assert found == [1, 2, 4, 8, 16, 20, 32, 40, 60, 64]
 
 
-def test_later_audits_have_three_in_a_hundred_of_the_time() -> None:
+def test_later_audits_take_their_share_of_the_time() -> None:
     found, time = audited(20_000, cost_s=0.02, step_s=0.01)
     later = [step for step in found if step > 1000]
     assert 0.8 * SHARE < 0.02 * len(later) / (19_000 * 0.01) < 1.01 * SHARE

@@ -29,7 +29,7 @@ def test_arrays_have_a_middle_in_the_form_of_a_batch(opened: Any) -> None:
     assert iterator.middle(opened(x, y, batch_size=15).reopen().get_next())[1].shape == (15,)
 
 
-def test_other_data_has_none(opened: Any) -> None:
+def test_other_data_has_no_middle(opened: Any) -> None:
     import tensorflow as tf
 
     iterator = opened(tf.data.Dataset.from_tensor_slices((np.ones([8, 2]), np.ones(8))).batch(4))

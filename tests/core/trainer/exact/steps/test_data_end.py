@@ -48,7 +48,7 @@ def test_a_write_before_the_gradients_is_made(tf: Any) -> None:
     assert names(tf, step, weight) == ["weight:0"]
 
 
-def test_they_are_made_anew_each_time(tf: Any) -> None:
+def test_the_writes_are_made_each_time(tf: Any) -> None:
     from core.trainer.exact.steps import data_end
 
     count, drawn = tf.Variable(5), tf.Variable([3, 7])

@@ -44,7 +44,7 @@ def checked(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return settled
 
 
-def test_a_batch_with_a_none_in_it_is_looked_at(tf: Any, checked: Any) -> None:
+def test_a_batch_with_a_none_in_it_is_checked(tf: Any, checked: Any) -> None:
     """Keras makes this of what a generator yields as (x, y, None)."""
     none = tf.experimental.Optional.empty(None)
     looks = checked((tf.ones([4, 2]), tf.ones([4]), none))
@@ -58,7 +58,7 @@ def test_a_large_batch_is_sampled_unevenly(tf: Any, checked: Any) -> None:
     assert kept[:85].mean() < 0.6 < 0.8 < kept[85:].mean()
 
 
-def test_on_a_graphics_card_no_more_rows_are_looked_at_than_a_step_gives_it(tf: Any, checked: Any) -> None:
+def test_on_a_graphics_card_no_more_rows_are_checked_than_it_has_in_a_step(tf: Any, checked: Any) -> None:
     assert [len(look[0]) for look in checked((tf.ones([64, 2]), tf.ones([64])), cards=1)] == [32, 32]
     assert [len(look[0]) for look in checked((tf.ones([3, 2]), tf.ones([3])), cards=1)] == [2, 2]
     assert [len(look[0]) for look in checked((tf.ones([64, 2]), tf.ones([64])))] == [64, 64]

@@ -36,7 +36,9 @@ def positive(tf: Any, x: Any) -> Any:
         return tf.reduce_mean(x, keepdims=True)
 
 
-def test_a_later_look_that_breaks_is_unknown_and_parts_of_the_first_one_are_not_rows(tf: Any) -> None:
+def test_a_later_case_that_breaks_is_unknown_and_if_parts_of_the_first_break_they_are_not_rows(
+    tf: Any,
+) -> None:
     def body(x: Any) -> Any:
         return positive(tf, x)
 
@@ -46,7 +48,7 @@ def test_a_later_look_that_breaks_is_unknown_and_parts_of_the_first_one_are_not_
     assert verdict(tf, body, tf.zeros([4]), tf.ones([4])) == "unseen", "the whole batch breaks"
 
 
-def test_numbers_are_set_back_of_whatever_kind_numpys_generator_is(tf: Any) -> None:
+def test_random_states_are_restored_whatever_the_kind_of_numpys_generator(tf: Any) -> None:
     def body(x: Any) -> Any:
         drawn = tf.numpy_function(np.random.uniform, [], tf.float64)
         return tf.reduce_mean(x, keepdims=True) + 0.0 * tf.cast(drawn, tf.float32)
@@ -61,7 +63,7 @@ def test_numbers_are_set_back_of_whatever_kind_numpys_generator_is(tf: Any) -> N
         np.random.set_bit_generator(before)  # type: ignore[attr-defined]
 
 
-def test_a_weight_of_more_entries_than_float32_counts_is_moved(tf: Any) -> None:
+def test_a_weight_of_more_entries_than_float32_counts_is_perturbed(tf: Any) -> None:
     from core.trainer.exact.steps.excerpt import excerpt
 
     count = 2**24 + 3

@@ -44,7 +44,7 @@ class Kept:
             self.traced.course.steps += 1
 
 
-def test_steps_since_the_last_certain_one_are_taken_back_past_audits_between(tf: Any) -> None:
+def test_steps_since_the_last_certain_one_are_undone_past_audits_between(tf: Any) -> None:
     kept = Kept(tf)
     kept.audited(1.0)
     kept.audited(2.0)
@@ -55,7 +55,7 @@ def test_steps_since_the_last_certain_one_are_taken_back_past_audits_between(tf:
     assert float(kept.total) == 3.0
 
 
-def test_nothing_is_kept_of_steps_that_were_audited_one_and_all(tf: Any) -> None:
+def test_no_steps_are_kept_if_all_were_audited(tf: Any) -> None:
     kept = Kept(tf)
     for number in range(5):
         kept.audited(float(number))
@@ -63,7 +63,7 @@ def test_nothing_is_kept_of_steps_that_were_audited_one_and_all(tf: Any) -> None
     assert kept.taken_back() == []
 
 
-def test_behind_the_first_steps_slow_ones_alone_are_kept_since_the_last_audit(tf: Any) -> None:
+def test_after_the_first_steps_only_slow_ones_are_kept_since_the_last_audit(tf: Any) -> None:
     late = {"steps": WARM_UP, "confirmed": WARM_UP, "certain": 2}
     fast, slow = Kept(tf, **late, step_s=0.001), Kept(tf, **late, step_s=0.1)
     for kept in (fast, slow):
@@ -75,7 +75,7 @@ def test_behind_the_first_steps_slow_ones_alone_are_kept_since_the_last_audit(tf
     assert float(slow.total) == 6.0
 
 
-def test_what_the_script_saw_is_not_taken_back(tf: Any) -> None:
+def test_what_the_script_saw_is_not_undone(tf: Any) -> None:
     kept = Kept(tf)
     kept.audited(1.0)
     kept.unaudited(2.0)

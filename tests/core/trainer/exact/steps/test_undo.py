@@ -12,7 +12,7 @@ pytestmark = pytest.mark.cluster
 TRIALS = 40
 
 
-def test_a_step_that_fails_at_once_has_kept_its_batch_and_the_values_before_it() -> None:
+def test_a_step_that_fails_at_once_has_stored_its_batch_and_the_values_before_it() -> None:
     import tensorflow as tf
 
     from core.trainer.exact.steps.undo import Undo
@@ -52,7 +52,7 @@ def test_a_step_that_fails_at_once_has_kept_its_batch_and_the_values_before_it()
         np.testing.assert_array_equal(weight[0, :2], [0, 0])
 
 
-def test_what_a_layer_keeps_outside_keras_is_taken_back_from_a_step_that_runs_eagerly() -> None:
+def test_undoing_a_step_that_runs_eagerly_restores_what_a_layer_holds_outside_keras() -> None:
     import keras
     import tensorflow as tf
 
