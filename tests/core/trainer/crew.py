@@ -65,9 +65,9 @@ class Crew:
         limit_s: float = LIMIT_S,
         **files: str,
     ) -> Ran:
-        """``files``: those only in the chief's folder, beside the script, by name with ``_`` for the dot.
-        ``harm``: changes to a member's own Tandem before the run, by rank. ``names``: of the laptops, instead
-        of their tasks. ``shut``: one of two, which nobody can call."""
+        """``files``: in the chief's folder only, beside the script, by name with ``_`` for the dot. ``harm``:
+        changes to a member's Tandem before the run, by rank. ``names``: of laptops; otherwise their tasks.
+        ``shut``: the rank of a member of two that nobody can call."""
         keys = keys_for(len(self.shares))
         tasks = cluster(chief=1, worker=len(self.shares) - 1)
         works = [folder / f"run-{self.runs}" for folder in self.folders]

@@ -1,4 +1,4 @@
-"""A script whose data lies in another place here."""
+"""A script whose data this laptop stores in another place."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_beside_an_expression_that_cannot_be_changed_others_are(odd: str) -> Non
     text = f"import os\n{odd}\n"
     led = Places(ODD, Path("/work")).text(f"{text}open('/data/photos/1.jpg')")
     assert led.endswith("open('/store/ab/1.jpg')")
-    # From Python 3.12 on, an f-string may have a backslash in an expression, and is led, too.
+    # From Python 3.12 on, an f-string may have a backslash in an expression, and is changed, too.
     assert led.startswith(text) or sys.version_info >= (3, 12)
 
 
@@ -240,7 +240,7 @@ FULL_ONES = [
 def test_a_path_as_people_write_it_is_found_before_the_start_and_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """On Anna's laptop it is offered to travel; on Ben's, whose home lies elsewhere, the script gets it."""
+    """Anna's laptop offers to send the data; on Ben's, whose home lies elsewhere, the script finds it."""
     homes, tmp_path = {name: tmp_path.resolve() / name for name in ("anna", "ben")}, tmp_path.resolve()
     shelf = homes["anna"] if text in HOME_ONES else tmp_path / "shelf"
     write(shelf / "photos", {"1.jpg": "Anna's", "2.jpg": "Anna's"})

@@ -122,7 +122,7 @@ def test_a_script_that_catches_the_error_cannot_go_on(members: Crew) -> None:
 
 
 def test_a_file_in_a_members_own_folder_is_never_replaced_by_the_chiefs(members: Crew) -> None:
-    """The chief claims that its file is outside its folders, which made it stand in for everybody's."""
+    """The chief claims that its file is outside its folders, so that it would replace everybody's."""
     says = """
 from core.trainer.exact.patch import load_files
 

@@ -26,7 +26,7 @@ PIPE_LINE = (
 
 
 class Kept:
-    """Takes reports like the reporter."""
+    """Records reports in place of the reporter."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -107,7 +107,7 @@ def test_a_step_is_reported_with_its_position_and_speed(observer: ReportingObser
 
 
 def test_a_batch_on_its_own_is_in_no_epoch(observer: ReportingObserver, kept: Kept) -> None:
-    """Screens and returns rely on that: no checkpoint is kept of it, also after a fit."""
+    """Screens and returns rely on that: it has no checkpoint, not even after a fit."""
     for count in (1, 2):
         step(observer, count, 0, 0, None)
     observer.on_fit_began(5, 10, 64)

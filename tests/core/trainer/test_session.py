@@ -206,7 +206,7 @@ async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:
 
 
 def assert_ended_where_it_stopped(trainer: Attended) -> None:
-    """The last epoch is recorded with the completed ones of its four steps, and its last is the newest."""
+    """The last epoch is recorded with those of its four steps that were done, up to the newest one."""
     end, newest = trainer.epochs()[-1], trainer.progress()[-1]
     assert end.steps_in_epoch == 4 and end.steps is not None
     assert end.whole == (end.steps == 4)

@@ -19,7 +19,7 @@ from tests.core.trainer.attended import GENEROUS, LONG_S, Attended, cluster, fre
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 BOTH_S = GENEROUS.boot_s + 2 * LONG_S
-"""As long as the trainers' own limits on loading and meeting let it take: two minutes on a busy machine."""
+"""The trainers' own limits on loading and meeting: two minutes on a busy machine."""
 
 
 async def exits_of(trainers: list[Attended]) -> list[Exit]:

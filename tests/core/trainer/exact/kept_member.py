@@ -211,7 +211,7 @@ def main() -> None:
                 if name not in CALIBRATED:
                     changes.enter_context(mock.patch.object(calibration, "wanted", lambda *_: False))
                 if kind == "doubted":
-                    # As with slow steps: only those steps are audited that are audited whatever the cost.
+                    # As with slow steps: audits only steps that are audited whatever the cost.
                     # There must be enough of them to trust the steps before.
                     slow = mock.patch.object(AuditTime, "affords_at_first", lambda time, cost_s: False)
                     changes.enter_context(slow)

@@ -23,7 +23,7 @@ def test_the_check_takes_little_longer_than_tracing_the_steps(
     for folder in processes.run((48, 16), [], tmp_path, processes.LIMIT_S, MODULE):
         spent_s = json.loads((folder / "record.json").read_text())
         tracing_s = spent_s.pop("_trace")
-        looks = {"judged", "own_writes", "metrics_in_gradients", "agree_on_data"}
-        assert set(spent_s) == looks, "each of them was done"
+        checks = {"judged", "own_writes", "metrics_in_gradients", "agree_on_data"}
+        assert set(spent_s) == checks, "each of them was done"
         record_property(folder.name, sum(spent_s.values()))
         assert 0 < sum(spent_s.values()) <= OF_TRACING * tracing_s, spent_s

@@ -74,7 +74,7 @@ def test_bytes_are_a_sixtieth_of_the_exact_runs(records: Records) -> None:
 
 
 def test_meetings_of_a_large_model_overlap_steps(records: Records) -> None:
-    """Of 29 steps in each of 4 epochs; the one at an epoch's end does not."""
+    """In each of 4 epochs of 29 steps, except for the meeting at the epoch's end."""
     for record in records:
         assert record["large"]["overlaps"] == 4 * 3 and record["large@exact"]["overlaps"] == 0
 

@@ -3,7 +3,7 @@
 ``predict`` or while ``closing``. With ``--whole`` a layer mixes rows, so that each member computes whole
 batches.
 
-What comes of it is written to ``--to``."""
+Writes the results to ``--to``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def place(name: str) -> None:
 
 
 def killing(batches: Any, **places: int) -> Any:
-    """The data, of which a place's batch is the end of a member that dies there."""
+    """The data; reading the batch of a place kills a member that dies there."""
 
     def look(number: Any) -> Any:
         for name, at in places.items():

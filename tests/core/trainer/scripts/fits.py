@@ -1,6 +1,6 @@
 """An ordinary Keras script: a line through noise, saved nowhere. ``--epochs N``, ``--fail-in-epoch N``,
-``--fail-task T``, ``--odd``: a second model, of a class that Keras cannot save. ``--place``: says on which
-sockets this process listens, and which task it is told to be."""
+``--fail-task T``, ``--odd``: a second model, of a class that Keras cannot save. ``--place``: prints on which
+sockets this process listens, and which task it was given."""
 
 import argparse
 import json

@@ -67,7 +67,7 @@ def fit(made: Any, rows: int = 64, **options: Any) -> None:
 
 
 def batches(count: int, rows: int) -> Any:
-    """As many as a generator gives: nobody knows beforehand."""
+    """Batches from a generator, whose number is unknown beforehand."""
 
     def make() -> Iterator[tuple[Any, Any]]:
         for _ in range(count):

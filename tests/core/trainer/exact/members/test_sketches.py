@@ -1,4 +1,4 @@
-"""Gradient marks: taken on request, alike for alike gradients, and distinct for others."""
+"""Gradient marks: taken on request, equal for equal gradients, and different for others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch's mean and variance over two members, one of which is played by numbers known beforehand."""
+"""A batch's mean and variance over two members, one of which is simulated by known numbers."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_members_with_and_without_a_graphics_card_both_audit_sums(
 
 
 def audited(tf: Any, off: float, wire: str = "f32", **model: Any) -> None:
-    """Audits one step, in which the received sum is off by so much of its size."""
+    """Audits one step, in which the received sum is wrong by `off` times its size."""
     from core.trainer.exact.steps.audit import Auditor
 
     meter = SimpleNamespace(sent=Marks(1.0, 1.0), received=Marks(1.0, 1.0 + off))

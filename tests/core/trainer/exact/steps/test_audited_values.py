@@ -38,7 +38,7 @@ def test_members_are_apart_if_one_counted_otherwise_but_not_if_it_rounded(other:
 def test_a_ten_thousandth_of_a_small_gradient_is_suspect_beside_large_ones_that_cancel_out() -> None:
     from core.trainer.exact.steps.audited_values import AuditedValue
 
-    # Of all gradients' norm 1, this one has a ten thousandth: its ten thousandth is 1e-8.
+    # The norm of all gradients is 1, this one's 1e-4: a ten thousandth of it is 1e-8.
     small = AuditedValue("gradients", np.array([1e-4]), rounding=1e-9 + 3e-7, least=1e-9)
     assert small.is_suspect(1e-8, None, is_new=True, finely=True)
     assert not small.is_suspect(1e-8, None, is_new=True, finely=False), "slow steps"

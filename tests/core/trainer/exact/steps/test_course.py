@@ -18,7 +18,7 @@ def audited(
     epoch: int = 0,
     course: Course | None = None,
 ) -> tuple[list[int], AuditTime]:
-    """The audited steps, counted from 1, for audits of that duration, and their time."""
+    """The audited steps, counted from 1, for audits that cost `cost_s`, and their time."""
     course, time = course or Course(able=True), AuditTime()
     found: list[int] = []
     while course.steps < steps:

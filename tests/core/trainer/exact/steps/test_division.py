@@ -13,7 +13,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture
 def checked(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Settles how a step is shared that cannot be computed twice; returns the batches looked at."""
+    """Settles how a step that cannot be computed twice is shared; returns the batches checked."""
     from core.trainer.exact.members.trace_record import TraceRecord
     from core.trainer.exact.steps import probe
     from core.trainer.exact.steps.division import Sharings

@@ -1,4 +1,4 @@
-"""What may go wrong while a step is tried, and does not end or slow a sound run."""
+"""What may go wrong while a step is tried, without ending or slowing a sound run."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Kept:
         self.rerun.passed(self.traced, self._tf.constant([number]))
         self._done(number)
 
-    def taken_back(self) -> list[float]:
+    def take_back(self) -> list[float]:
         return [float(batch[0]) for batch in self.rerun.take_back(self.traced)]
 
     def _done(self, *numbers: float) -> None:
@@ -51,7 +51,7 @@ def test_steps_since_the_last_certain_one_are_undone_past_audits_between(tf: Any
     kept.unaudited(3.0)
     kept.audited(4.0)
     kept.unaudited(5.0, 6.0)
-    assert kept.taken_back() == [3.0, 4.0, 5.0, 6.0]
+    assert kept.take_back() == [3.0, 4.0, 5.0, 6.0]
     assert float(kept.total) == 3.0
 
 
@@ -60,7 +60,7 @@ def test_no_steps_are_kept_if_all_were_audited(tf: Any) -> None:
     for number in range(5):
         kept.audited(float(number))
     assert not kept.rerun.keeps
-    assert kept.taken_back() == []
+    assert kept.take_back() == []
 
 
 def test_after_the_first_steps_only_slow_ones_are_kept_since_the_last_audit(tf: Any) -> None:
@@ -71,7 +71,7 @@ def test_after_the_first_steps_only_slow_ones_are_kept_since_the_last_audit(tf: 
         kept.audited(3.0)
         kept.unaudited(4.0)
     assert not fast.rerun.keeps
-    assert slow.taken_back() == [4.0]
+    assert slow.take_back() == [4.0]
     assert float(slow.total) == 6.0
 
 
@@ -81,7 +81,7 @@ def test_what_the_script_saw_is_not_undone(tf: Any) -> None:
     kept.unaudited(2.0)
     kept.rerun.drop()
     kept.unaudited(3.0)
-    assert kept.taken_back() == [], "the second step is not known to be right, and is gone"
+    assert kept.take_back() == [], "the second step is not known to be right, and is gone"
     assert float(kept.total) == 6.0
 
 
@@ -89,7 +89,7 @@ def test_no_more_is_kept_than_its_bytes_allow(tf: Any) -> None:
     kept = Kept(tf, most_bytes=8)
     kept.audited(1.0)
     kept.unaudited(2.0, 3.0, 4.0)
-    assert kept.taken_back() == []
+    assert kept.take_back() == []
 
 
 # --- going back

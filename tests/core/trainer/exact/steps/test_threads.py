@@ -11,7 +11,7 @@ from core.vocabulary.errors import TandemError
 
 
 def refused(one: OneThread, kind: str, name: str = "") -> str:
-    """What another thread's call is told; empty if it may run."""
+    """The error of another thread's call; empty if it may run."""
     told = [""]
 
     def call() -> None:
