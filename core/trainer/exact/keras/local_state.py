@@ -113,8 +113,7 @@ class StateSnapshot:
 
     def restore(self) -> None:
         for handle, value in self._values:
-            with tf.device(handle.device):
-                tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+            assign(handle, value)
 
 
 def assign(handle: Any, value: Any) -> None:

@@ -219,6 +219,15 @@ def _epoch_logs(engine: Engine) -> Any:
     return logs_of
 
 
+def _shared_callbacks(
+    engine: Engine, model: Any, call: dict[str, Any], listed: Any, **options: Any
+) -> callbacks.SharedCallbacks:
+    """The callbacks `listed` for a call with these arguments. ``options``: those of Keras' list, too."""
+    verbose = call["verbose"]
+    options = {"epochs": 1, "steps": None, "verbose": verbose, "add_progbar": verbose != 0, **options}
+    return callbacks.SharedCallbacks(engine, listed, model, **options)
+
+
 def _fit(engine: Engine) -> Any:
     def fit(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         private.assert_compiled(model, "fit")
@@ -226,15 +235,9 @@ def _fit(engine: Engine) -> Any:
         call = _bound(original, model, args, kwargs)
         heard = callback_kinds.each_batch(call["callbacks"])
         progress = engine.keeper.begin(model, callback_kinds.listed(call["callbacks"]))
-        call["callbacks"] = callbacks.SharedCallbacks(
-            engine,
-            call["callbacks"] if progress.outcome is None else None,
-            model,
-            add_history=True,
-            add_progbar=call["verbose"] != 0,
-            verbose=call["verbose"],
-            epochs=call["epochs"],
-            steps=None,
+        listed = call["callbacks"] if progress.outcome is None else None
+        call["callbacks"] = _shared_callbacks(
+            engine, model, call, listed, add_history=True, epochs=call["epochs"]
         )
         inside = engine.inside(model, "fit", heard, call["epochs"], progress, call["initial_epoch"])
         with engine.in_thread("fit"), inside:
@@ -256,15 +259,7 @@ def _evaluate(engine: Engine) -> Any:
         private.assert_compiled(model, "evaluate")
         call = _bound(original, model, args, kwargs)
         heard = callback_kinds.each_batch(call["callbacks"])
-        call["callbacks"] = callbacks.SharedCallbacks(
-            engine,
-            call["callbacks"],
-            model,
-            add_progbar=call["verbose"] != 0,
-            verbose=call["verbose"],
-            epochs=1,
-            steps=None,
-        )
+        call["callbacks"] = _shared_callbacks(engine, model, call, call["callbacks"])
         as_dict, call["return_dict"] = call["return_dict"], True
         call.update(call.pop("kwargs", {}))
         with engine.in_thread("evaluate"), engine.inside(model, "evaluate", heard):
@@ -276,19 +271,11 @@ def _evaluate(engine: Engine) -> Any:
 
 
 def _predict(engine: Engine) -> Any:
-    def shared(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def predicted(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             return _predict_locally(original, model, *args, **kwargs)
         call = _bound(original, model, args, kwargs)
-        listed = callbacks.SharedCallbacks(
-            engine,
-            call["callbacks"],
-            model,
-            add_progbar=call["verbose"] != 0,
-            verbose=call["verbose"],
-            epochs=1,
-            steps=None,
-        )
+        shared = _shared_callbacks(engine, model, call, call["callbacks"])
         heard = callback_kinds.each_batch(call["callbacks"])
         with engine.in_thread("predict"), engine.inside(model, "predict", heard):
             iterator = data.SharedEpochIterator(
@@ -299,6 +286,6 @@ def _predict(engine: Engine) -> Any:
                 distribute_strategy=model.distribute_strategy,
                 steps_per_execution=model.steps_per_execution,
             )
-            return predict.predict(engine, model, iterator, listed)
+            return predict.predict(engine, model, iterator, shared)
 
-    return shared
+    return predicted

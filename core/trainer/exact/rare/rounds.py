@@ -327,8 +327,8 @@ class Rounds:
     def _sound(
         self, found: dict[int, Floats], broken: Sequence[int], ranks: Sequence[int], size: int
     ) -> list[Floats]:
-        """The members' arrays, by ``ranks``. Raises TandemError if numbers do not count only of some of them:
-        from all members they are accepted, as a training may diverge."""
+        """The members' arrays, by ``ranks``. Raises TandemError if only some members have numbers that do not
+        count: all may, as a training may diverge."""
         if broken and len(broken) < len(ranks):
             collectives = self._engine.collectives
             collectives.failure = _not_finite(collectives.named(broken[0]))

@@ -92,8 +92,7 @@ class Engine:
         self.audits, self.test_audits = AuditTime(), AuditTime(first_s=TESTS_FIRST_S)
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
-        """Sets the shares from the next call into TensorFlow on. Every member must call it between the same
-        steps. Raises ``ValueError`` for another number of shares than members."""
+        """Applies from the next call into TensorFlow on. Every member must call it between the same steps."""
         if shares == self.share_numbers:
             return
         check_shares(shares)
@@ -127,8 +126,7 @@ class Engine:
             self._given = None
 
     def update_members(self) -> bool:
-        """Gives others the rows of members that left; returns whether any did since the last call. Call it
-        between steps."""
+        """Gives others the rows of members that left; returns whether any did. Call it between steps."""
         if self.present == self.collectives.present:
             return False
         self.present = self.collectives.present

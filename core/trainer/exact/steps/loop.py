@@ -159,8 +159,7 @@ class Loop:
     ) -> PortionResult:
         """Compares a batch's step, done by `run`, with what one member computes from all rows.
 
-        If it is wrong, the step is repeated from the values before it, whole, like all later ones; so are
-        earlier steps not known to be right, if they can be repeated here or from a checkpoint.
+        A wrong step is repeated whole, like all later ones; so are earlier ones in doubt, if possible.
         """
         key, step = repr(while_loop.free_rows(spec)), self.engine.step + done + 1
         result, findings = self._audits.audited(traced, steps.count_rows(batch), lambda: run(traced), step)
@@ -219,9 +218,8 @@ class Loop:
     def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> PortionResult:
         """Runs `steps` steps in one call into TensorFlow. Raises StopIteration if `iterator` has too few."""
         if self.model.run_eagerly:
-            return self._run_call(
-                traced, "eagerly", functools.partial(self._eagerly, traced), iterator, steps
-            )
+            eagerly = functools.partial(self._eagerly, traced)
+            return self._run_call(traced, "eagerly", eagerly, iterator, steps)
         try:
             return self._run_call(traced, name, None, iterator, tf.constant(steps))
         except tf.errors.OutOfRangeError:
@@ -298,7 +296,6 @@ class Loop:
         return self._traced[key]
 
     def _checked(self, key: str, spec: Spec, batch: Batch) -> Traced:
-        """The step, shared as far as a check of `batch` allows."""
         trace = functools.partial(self._trace, spec)
         if not self.model.run_eagerly:
             return self._sharings.settle(key, batch, self._traced[key], trace)

@@ -51,7 +51,9 @@ def test_a_chief_that_leaves_between_two_of_its_sums_has_given_nothing(tmp_path:
     with meeting(tmp_path, 3) as exchanges:
         _, second, third = members(exchanges)
         given = [[np.full(3, rank, np.float32), np.full(2, rank, np.float32)] for rank in range(3)]
-        taken = [Beside(partial(each.arrays_from_chief, given[each.rank], "numbers")) for each in (second, third)]
+        taken = [
+            Beside(partial(each.arrays_from_chief, given[each.rank], "numbers")) for each in (second, third)
+        ]
         assert sums(exchanges[0], 0, 7.0) == 7.0, "the first sum was of all three"
         for exchange in exchanges[1:]:
             wait_until_asked(exchange)

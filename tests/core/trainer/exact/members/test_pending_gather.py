@@ -124,7 +124,7 @@ def test_a_member_that_completes_the_last_stage_after_another_left_waits_for_nob
         lost, waits, wait = threading.Event(), itertools.count(), second._exchange.wait
 
         def late(keys: Any, limit_s: float | None = None) -> Any:
-            """Waits for the second meeting's results only once the third has left."""
+            """Waits for the first results only once the third has left."""
             assert next(waits) > 0 or lost.wait(10.0)
             return wait(keys, limit_s)
 
