@@ -83,10 +83,12 @@ def run_phase_words(run: Run) -> str:
 
 def outcome_words(phase: Phase, summary: Summary | None) -> str:
     """A run's outcome; for a finished one, also whether its loss is finite and its result one machine's."""
-    if isinstance(phase, phases.Finished) and summary is not None and summary.flaw:
-        return f"finished, but {summary.flaw}"
-    inexact = sentences.inexact_words(summary) if summary is not None else ""
-    return ", ".join(filter(None, (phase_words(phase), inexact)))
+    if summary is None:
+        return phase_words(phase)
+    if isinstance(phase, phases.Finished) and summary.flaw:
+        words = (phase_words(phase), sentences.chosen_words(summary), f"but {summary.flaw}")
+        return ", ".join(filter(None, words))
+    return ", ".join(filter(None, (phase_words(phase), sentences.inexact_words(summary))))
 
 
 def member_words(member: MemberState) -> str:

@@ -19,6 +19,7 @@ from app.models.runs_model import (
     best,
     called,
     gain_words,
+    kind,
     lately,
 )
 from core.vocabulary.errors import Problem
@@ -50,6 +51,18 @@ def test_a_run_is_one_row_of_words(qtbot: QtBot) -> None:
     assert text(model, 0, Column.SPEED) == "590 samples/s"
     assert below(model, 0, Column.STARTED) == "here, Bob's laptop"
     assert text(model, 0, Column.DURATION) == "0:31"
+
+
+def test_how_rarely_laptops_met_is_listed_beside_any_other_difference(qtbot: QtBot) -> None:
+    met = "met every 32 steps: not the result of one machine"
+    rare = Summary(met_every=32)
+    entries = [
+        replace(world.entry(number), summary=summary)
+        for number, summary in enumerate((rare, replace(rare, told=("A metric.",))))
+    ]
+    model, _ = made(*entries)
+    assert [below(model, row, Column.STATE) for row in (0, 1)] == [met, f"not as on one machine, {met}"]
+    assert [kind(entry) for entry in entries] == ["good", "warning"]
 
 
 def test_runs_of_one_script_are_told_apart_by_its_folder_and_the_loss_is_a_curve(qtbot: QtBot) -> None:

@@ -200,3 +200,19 @@ def test_gradients_sent_in_fewer_bits_are_reported_with_every_result() -> None:
     assert run_words.difference_lines(both, {}) == [
         "Met every 8 steps, gradients sent in 16 bits: not the result of one machine"
     ]
+
+
+def test_rare_meetings_are_reported_beside_any_other_flaw() -> None:
+    summary = Summary(met_every=32, told=("A metric is of the batch as a whole.",))
+    differs = "finished, met every 32 steps, but not with the result of one machine"
+    assert run_words.outcome_words(phases.Finished(), summary) == differs
+    assert run_words.difference_lines(summary, {}) == [
+        "Met every 32 steps: not the result of one machine",
+        "Not as on one machine: A metric is of the batch as a whole.",
+    ]
+    accepted = replace(summary, accepted=True)
+    met = "finished, met every 32 steps: not the result of one machine"
+    assert run_words.outcome_words(phases.Finished(), accepted) == met
+    nan = replace(accepted, diverged=Diverged(value="NaN", epoch=30, step=900))
+    diverged = "finished, met every 32 steps, but the loss became NaN in epoch 31"
+    assert run_words.outcome_words(phases.Finished(), nan) == diverged
