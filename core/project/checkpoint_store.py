@@ -22,7 +22,7 @@ from core.project.files import UNWATCHED, DiskUse, ReadMeter, disk_use, hash_fil
 from core.runtime.regular_file import NotRegular, open_regular
 from core.runtime.removal import remove_tree
 from core.vocabulary import units, wire
-from core.vocabulary.bounds import Few, Many, Name, Word
+from core.vocabulary.bounds import Few, Many, Name, Word, Words
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.manifest import Manifest, ProjectFile, check_files, manifest_of
@@ -49,6 +49,13 @@ class KeptFile(msgspec.Struct, frozen=True, kw_only=True):
     sha256: Word
 
 
+class Exactness(msgspec.Struct, frozen=True, kw_only=True):
+    """What a training knows of its result, over all the runs that it took so far."""
+
+    told: Few[Words] = ()
+    """Ways in which it may differ from one machine's, in sentences."""
+
+
 class Head(msgspec.Struct, frozen=True, kw_only=True):
     """A checkpoint's manifest. Members at the same point have identical bytes, so that none has to travel."""
 
@@ -59,6 +66,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     files: Many[KeptFile]
     whole: bool = False
     """From here on every member computes each batch whole."""
+    exactness: Exactness = Exactness()
 
     @property
     def total_bytes(self) -> int:
@@ -84,13 +92,14 @@ def write(
     unchanged: Mapping[str, tuple[Path, KeptFile]],
     *,
     whole: bool = False,
+    exactness: Exactness = Exactness(),  # noqa: B008 (frozen)
     sure_step: int | None = None,
 ) -> Checkpoint:
     """Make a checkpoint in ``folder``, completely or not at all, and drop those that are superseded.
 
-    ``unchanged``: files of another checkpoint, with their known sizes and hashes. ``whole``: as in ``Head``.
-    ``sure_step``: the last step that an audit confirmed; the newest checkpoint up to it is kept, too. Raises
-    ``OSError``.
+    ``unchanged``: files of another checkpoint, with their known sizes and hashes. ``whole``, ``exactness``:
+    as in ``Head``. ``sure_step``: the last step that an audit confirmed; the newest checkpoint up to it is
+    kept, too. Raises ``OSError``.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = folder / f".{secrets.token_hex(4)}.part"
@@ -101,7 +110,7 @@ def write(
             _link(source, part / name)
             kept.append(known)
         kept.sort(key=lambda file: file.name)
-        head = Head(moment=moment, shares=shares, files=tuple(kept), whole=whole)
+        head = Head(moment=moment, shares=shares, files=tuple(kept), whole=whole, exactness=exactness)
         write_new(part / MANIFEST, wire.to_json(head))
         sync_folder(part)
         place = next_place(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.project import checkpoint_store
-from core.project.checkpoint_store import Checkpoint, Head, KeptFile
+from core.project.checkpoint_store import Checkpoint, Exactness, Head, KeptFile
 from core.project.files import ReadMeter
 from core.vocabulary import run_folder, wire
 from core.vocabulary.errors import TandemError
@@ -43,6 +44,16 @@ def test_the_newest_audited_checkpoint_is_kept_too(tmp_path: Path) -> None:
     for step in (10, 20, 30, 40, 50):
         checkpoint_store.write(tmp_path, Moment(step=step), (3, 1), {"now.bin": [b"w"]}, {}, sure_step=25)
     assert steps(tmp_path) == [50, 40, 20]
+
+
+def test_a_checkpoint_says_how_the_result_may_differ_and_an_older_one_says_nothing(tmp_path: Path) -> None:
+    known = Exactness(told=("Step 3 was not audited.",))
+    kept = checkpoint_store.write(tmp_path, Moment(step=4), (3, 1), {}, {}, exactness=known)
+    manifest = Path(kept.folder) / checkpoint_store.MANIFEST
+    assert checkpoint_store.read_head(manifest.read_bytes()).exactness == known
+    older = json.loads(manifest.read_bytes())
+    del older["exactness"]
+    assert checkpoint_store.read_head(json.dumps(older).encode()).exactness == Exactness()
 
 
 def test_a_training_goes_back_by_whole_batches(tmp_path: Path) -> None:

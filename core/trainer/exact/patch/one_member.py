@@ -33,7 +33,7 @@ class OneMember:
         self.steps_in_epoch: int | None = None
         self.opened: FitProgress | None = None
         """The fit to notify when Keras opens data."""
-        self.said: set[str] = set()
+        self.said: dict[str, bool] = {}
         self.keeper = Keeper(checkpointing, self)
 
     def begin_after(self, step: int, epochs: int) -> None:
@@ -47,7 +47,7 @@ class OneMember:
 
     def say_once(self, words: str, *, difference: bool = False) -> None:
         if words not in self.said:
-            self.said.add(words)
+            self.said[words] = difference
             self.observer.on_said(words, difference)
 
     def flush(self, model: Any, *, whole: bool = False) -> None:

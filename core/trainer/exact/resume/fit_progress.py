@@ -22,6 +22,8 @@ class Host(Protocol):
     """Steps done in this training."""
     epochs: int
     """Whole epochs done in this training."""
+    said: dict[str, bool]
+    """What it has told the user, and whether that is a way in which the result may differ."""
 
     @property
     def shares_kept(self) -> tuple[int, ...]:

@@ -14,14 +14,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from core.project import checkpoint_store
-from core.project.checkpoint_store import Checkpoint
+from core.project.checkpoint_store import Checkpoint, Exactness
+from core.speed.summary import MOST_TOLD, TOLD_LENGTH
 from core.trainer.exact.interface import Checkpointing
 from core.trainer.exact.resume import callback_state, plain, writer
 from core.trainer.exact.resume.fit_progress import FitProgress, Host
 from core.trainer.exact.resume.writer import NOW, Writer
+from core.vocabulary import wire
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Moment
+from core.vocabulary.text import plain as one_line
 
 FIRST_S = 10.0
 """Seconds of training before the first checkpoint, and least seconds between two."""
@@ -31,6 +36,8 @@ COST = 0.01
 they are at most ``MOST_S`` apart."""
 FIRST_CHECK, MOST_PORTIONS = 2, 1 << 20
 """Portions of steps after which the chief first checks its clock, and the most until it checks again."""
+_EXACTNESS = msgspec.json.Decoder(Exactness)
+"""Made now: once a script runs, the names in its types cannot be looked up."""
 
 
 class Keeper:
@@ -63,6 +70,10 @@ class Keeper:
         """When the first of these portions was done, by this member's clock."""
         self._ended: Moment | None = None
         """The moment after the last fit that ended, until a checkpoint contains it."""
+        self._exactness = Exactness() if self._resumed is None else self._resumed.head.exactness
+        """The chief's, at the last moment that may be kept."""
+        for words in self._exactness.told:
+            host.say_once(one_line(words, TOLD_LENGTH), difference=True)
 
     def begin(self, model: Any, callbacks: Sequence[Any]) -> FitProgress:
         """Begins a call of fit. Checkpoints leave out a fit inside another, such as in a callback."""
@@ -153,6 +164,7 @@ class Keeper:
         assert self._writer is not None
         if now is not None:
             now = {**now, "random": {**now["random"], "now": self._with_chiefs(now["random"]["now"])}}
+            self._learn_exactness()
         if self._by_cost and not wait:
             cost_s = self._captured_s + self._writer.cost_s
             own_s = min(MOST_S, max(FIRST_S, cost_s / COST))
@@ -160,8 +172,17 @@ class Keeper:
         # Even if this writer is busy: others' may not be, and all members must count alike.
         self._passed_s, self._kept_s = 0.0, time.monotonic()
         self._portions, self._check_at = 0, FIRST_CHECK
-        shares, sure_step = self.host.shares_kept, self.sure_step
-        if self._writer.write(moment, shares, now, wait=wait, sure_step=sure_step) or wait:
+        if (
+            self._writer.write(
+                moment,
+                self.host.shares_kept,
+                now,
+                wait=wait,
+                exactness=self._exactness,
+                sure_step=self.sure_step,
+            )
+            or wait
+        ):
             self._ended = None  # With ``wait``, there is no time for another attempt.
 
     def ended(self, progress: FitProgress, history: Any) -> None:
@@ -178,6 +199,7 @@ class Keeper:
             "step": self.host.step,
             "epochs": self.host.epochs,
         }
+        self._learn_exactness()
         self._writer.add_finished(progress.number, tree)
         self._ended = Moment(fit=progress.number + 1, step=self.host.step, epochs=self.host.epochs)
         if due:
@@ -217,6 +239,11 @@ class Keeper:
         if self._writer is not None:
             self._writer.end()
 
+    def _learn_exactness(self) -> None:
+        told = [one_line(words, TOLD_LENGTH) for words, differs in self.host.said.items() if differs]
+        own = Exactness(told=tuple(told[:MOST_TOLD]))
+        self._exactness = self.host.from_chief(wire.to_json(own), _exactness)
+
     def _with_chiefs(self, random: dict[str, Any]) -> dict[str, Any]:
         """``random``, with the chief's states of the script's own generators: unseeded ones differ."""
         return {**random, "own": self.host.from_chief(plain.pack(random["own"]), _generators)}
@@ -246,6 +273,14 @@ def _portions(data: bytes) -> int:
     if len(data) == 4 and (portions := int.from_bytes(data, "big")) <= MOST_PORTIONS:
         return portions
     raise plain.broken("not a number of portions")
+
+
+def _exactness(data: bytes) -> Exactness:
+    """Raises TandemError."""
+    try:
+        return _EXACTNESS.decode(data)
+    except msgspec.DecodeError:
+        raise plain.broken("not what is known of a training's result") from None
 
 
 def _generators(data: bytes) -> Any:

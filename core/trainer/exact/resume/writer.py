@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from core.project import checkpoint_store
-from core.project.checkpoint_store import Checkpoint, KeptFile
+from core.project.checkpoint_store import Checkpoint, Exactness, KeptFile
 from core.project.copy import check_room
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.resume import plain
@@ -132,12 +132,13 @@ class Writer:
         now: Any | None,
         *,
         wait: bool,
+        exactness: Exactness = Exactness(),  # noqa: B008 (frozen)
         sure_step: int | None = None,
     ) -> bool:
         """Writes a checkpoint of the current fit (`now`; None between fits) and of those that ended.
 
         Returns False if the previous checkpoint is still being written, or with `wait` if this one is not
-        written within the time limit. ``sure_step``: as in ``checkpoint_store.write``.
+        written within the time limit. ``exactness``, ``sure_step``: as in ``checkpoint_store.write``.
         """
         until = time.monotonic() + _WAIT_S
         if wait:
@@ -151,7 +152,10 @@ class Writer:
         if now is not None:
             trees[NOW] = now
         self._thread = threading.Thread(
-            target=self._run, args=(moment, shares, trees, sure_step), name="checkpoint", daemon=True
+            target=self._run,
+            args=(moment, shares, trees, exactness, sure_step),
+            name="checkpoint",
+            daemon=True,
         )
         self._thread.start()
         if not wait:
@@ -201,7 +205,12 @@ class Writer:
         checkpoint_store.go_back(self._folder, moment)
 
     def _run(
-        self, moment: Moment, shares: tuple[int, ...], trees: dict[str, Any], sure_step: int | None
+        self,
+        moment: Moment,
+        shares: tuple[int, ...],
+        trees: dict[str, Any],
+        exactness: Exactness,
+        sure_step: int | None,
     ) -> None:
         began_s = time.thread_time()
         try:
@@ -225,6 +234,7 @@ class Writer:
                 files,
                 self._unchanged,
                 whole=self._whole,
+                exactness=exactness,
                 sure_step=sure_step,
             )
             self._on_kept()

@@ -66,7 +66,7 @@ class Engine:
         """Number of calls by kind, without calls that only the chief made."""
         self._broken_off = ""
         """The last call that ended with an error, for messages."""
-        self.said: set[str] = set()
+        self.said: dict[str, bool] = {}
         self._equal_outside: set[int] = set()
         self._begun: weakref.WeakKeyDictionary[Any, set[bool]] = weakref.WeakKeyDictionary()
         self.whole: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -396,5 +396,5 @@ class Engine:
 
     def say_once(self, words: str, *, difference: bool = False) -> None:
         if words not in self.said:
-            self.said.add(words)
+            self.said[words] = difference
             self._observer.on_said(words, difference)

@@ -2,10 +2,11 @@
 
 Called as: python -m tests.core.trainer.exact.kept_member ORDER. Each of ORDER's `names` is a list in JSON,
 [name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` (in an epoch), `validating`
-(stopped at its end), `evaluating` (stopped between the fits), `doubted` (an audit finds a fault late) or
-`resumed`; model `noisy` (with Dropout), `drawing` (likewise; generators of the script's own draw in data and
-callbacks) or `late` (without Dropout, and its loss is of the batch as a whole from the 36th step on); resume:
-a checkpoint's folder.
+(stopped at its end), `evaluating` (stopped between the fits), `doubted` (an audit finds a fault late),
+`differing` (likewise, but no checkpoint is from before it; then stopped in an epoch) or `resumed`; model
+`noisy` (with Dropout), `drawing` (likewise; generators of the script's own draw in data and callbacks) or
+`late` (without Dropout, and its loss is of the batch as a whole from the 36th step on); resume: a
+checkpoint's folder.
 """
 
 from __future__ import annotations
@@ -33,13 +34,19 @@ class Asked(member.Quiet):
 
     asks = False
     said: list[str]
+    differs: list[str]
+    """Those about ways in which the result may differ."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said = []
+        self.forget()
+
+    def forget(self) -> None:
+        self.asks, self.said, self.differs = False, [], []
 
     def on_said(self, words: str, difference: bool = False) -> None:
         self.said.append(words)
+        self.differs += [words] if difference else []
 
     def should_stop(self) -> bool:
         return self.asks
@@ -179,7 +186,9 @@ def main() -> None:
             log = before / "rank0" / job.name / "log.csv"
             (work / "log.csv").write_text(log.read_text() if log.exists() else "")
         os.chdir(work)
-        host.stopping, host.step, asked.asks, asked.said = False, 0, False, []
+        host.stopping, host.step = False, 0
+        host.said.clear()
+        asked.forget()
         keeping = Checkpointing(
             work / "kept",
             # With 0 every batch is due, however fast the machine is; otherwise none is before a Stop.
@@ -190,7 +199,13 @@ def main() -> None:
 
         def ask(fit: int, epoch: int, batch: int, kind: str = kind) -> None:
             last = order["rank"] == max(0, len(shares) - 1)
-            when = {"stopped": (1, 2, 7), "validating": (1, 2, -1), "evaluating": (0, 0, -1)}
+            in_epoch = (1, 2, 7)
+            when = {
+                "stopped": in_epoch,
+                "differing": in_epoch,
+                "validating": (1, 2, -1),
+                "evaluating": (0, 0, -1),
+            }
             if last and (fit, epoch, batch) == when.get(kind):
                 asked.asks = True
             if kind == "crowded" and (fit, epoch, batch) == (1, 0, 0):
@@ -210,7 +225,7 @@ def main() -> None:
             with installation.scope(), ExitStack() as changes:
                 if name not in CALIBRATED:
                     changes.enter_context(mock.patch.object(calibration, "wanted", lambda *_: False))
-                if kind == "doubted":
+                if kind in ("doubted", "differing"):
                     # As with slow steps: audits only steps that are audited whatever the cost.
                     # There must be enough of them to trust the steps before.
                     slow = mock.patch.object(AuditTime, "affords_at_first", lambda time, cost_s: False)
@@ -225,7 +240,7 @@ def main() -> None:
         written()
         weights = trained[0].get_weights()
         np.savez(work / "weights.npz", *weights)
-        record[name] = {**told, "step": host.step, "said": asked.said}
+        record[name] = {**told, "step": host.step, "said": asked.said, "differs": asked.differs}
         (out / "times.json").write_text(name)
     member.leave(out, record)
 

@@ -57,6 +57,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ("validating", "validating", "noisy", ""),
         ("evaluating", "evaluating", "noisy", ""),
         ("doubted", "doubted", "late", ""),
+        ("differing", "differing", "late", ""),
         ("drawing", "whole", "drawing", ""),
         ("drawing-stopped", "stopped", "drawing", ""),
     )
@@ -74,6 +75,7 @@ def after(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[
         ("validated", "resumed", "noisy", kept(before[0], "validating")),
         ("evaluated", "resumed", "noisy", kept(before[0], "evaluating")),
         ("gone-back", "resumed", "late", kept(before[1], "doubted")),
+        ("differs", "resumed", "late", kept(before[1], "differing")),
         ("drawn", "resumed", "drawing", kept(before[1], "drawing-stopped")),
     )
 
@@ -187,3 +189,14 @@ def test_a_training_in_doubt_goes_back_to_what_an_audit_confirmed(
     assert_same(weights(after[0], "gone-back"), weights(after[1], "gone-back"))
     for one, other in zip(weights(after[0], "gone-back"), weights(alone, "late"), strict=True):
         assert np.abs(one - other).max() < 4e-6
+
+
+def test_a_resumed_training_still_says_that_its_result_may_differ(
+    before: list[Path], after: list[Path]
+) -> None:
+    for then, now in zip(before, after, strict=True):
+        assert record(then, "differing")["stopped"]
+        (found,) = record(then, "differing")["differs"]
+        assert "Steps 33 to 39 were not audited: the result may differ" in found
+        assert record(now, "differs")["differs"] == [found]
+        assert not record(now, "gone-back")["differs"], "the steps that may have been wrong were repeated"
