@@ -27,6 +27,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.manifest import Manifest, ProjectFile, check_files, manifest_of
 from core.vocabulary.plan import Moment, Plan
+from core.vocabulary.progress import Audits
 from core.vocabulary.run_folder import CHECKPOINTS
 
 MANIFEST = "manifest.json"
@@ -54,6 +55,7 @@ class Exactness(msgspec.Struct, frozen=True, kw_only=True):
 
     told: Few[Words] = ()
     """Ways in which it may differ from one machine's, in sentences."""
+    audits: Audits | None = None
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):

@@ -166,9 +166,12 @@ def counted(tally: Tally, event: MirroredEvent, now_s: float) -> Tally:
             gone = [DeviceId(each) for each in left]
             chief = tally.chief if tally.plan is None else tally.plan.chief_without(gone).device
             return replace(tally, settling=Settling(), chief=chief).knowing(left=left, expectation=None)
-        case ev.MemberEnded() if event.exit.weights_sha256:
-            weights = {**tally.known.weights_sha256, event.device: event.exit.weights_sha256}
-            audits = event.exit.audits if event.device == tally.chief else tally.known.audits
+        case ev.MemberEnded(device=device, exit=exit):
+            weights, audits = tally.known.weights_sha256, tally.known.audits
+            if exit.weights_sha256:
+                weights = {**weights, device: exit.weights_sha256}
+            if device == tally.chief:
+                audits = exit.audits or audits
             return tally.knowing(weights_sha256=weights, audits=audits)
         case ev.MemberLogged(lines=lines) if lines.difference and len(tally.known.told) < MOST_TOLD:
             words, told = plain(lines.text, TOLD_LENGTH), tally.known.told

@@ -157,7 +157,7 @@ class TrainerSession:
     def _finish(self, exit: Exit, installation: Installation) -> Exit:
         if exit.reason not in ("finished", "stopped"):
             self._save_without_meeting(exit, installation.models)
-            return exit
+            return structs.replace(exit, audits=installation.audits)
         if exit.reason == "stopped" or self._train.stands_in:
             installation.keep_at_stop()
         led = self._observer.is_chief()

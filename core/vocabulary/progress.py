@@ -108,7 +108,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 class Audits(msgspec.Struct, frozen=True, kw_only=True):
     """The number of a training's shared steps, and how many of them were also computed whole for
-    comparison."""
+    comparison; those of the runs that it resumes included."""
 
     steps: Annotated[int, msgspec.Meta(ge=0)]
     audited: Annotated[int, msgspec.Meta(ge=0)]

@@ -18,7 +18,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.phases import Exit, Failed, Finished, Phase, Stopped
 from core.vocabulary.plan import with_ports, without_ports
-from core.vocabulary.progress import Best, Diverged, EpochEnd, Expectation, Progress, Settled, Summary
+from core.vocabulary.progress import Audits, Best, Diverged, EpochEnd, Expectation, Progress, Settled, Summary
 from core.vocabulary.readings import Hardware
 from core.vocabulary.versions import Versions
 from tests.core.cluster.laptops import ANNA, BEN, NAMES, plan_of
@@ -123,6 +123,14 @@ def test_the_page_says_how_the_run_was_not_exact() -> None:
     text = shown(run_told(summary=replace(SUMMARY, met_every=32, sent_bits=8))).text
     assert "Met every 32 steps, gradients sent in 8 bits: not the result of one machine" in text
     assert "not the result of one machine" not in shown(run_told(summary=SUMMARY)).text
+
+
+def test_the_page_says_how_many_steps_were_audited_also_of_a_run_that_failed() -> None:
+    audited = replace(SUMMARY, audits=Audits(steps=1940, audited=21))
+    for phase in (Finished(), Failed(problem=Problem(code="script-error", what="It failed."))):
+        text = shown(run_told(phase=phase, summary=audited)).text
+        assert "21 of 1,940 shared steps were compared with one laptop's" in text
+    assert "shared steps" not in shown(run_told(summary=SUMMARY)).text
 
 
 def test_the_four_numbers_of_a_run_come_first() -> None:

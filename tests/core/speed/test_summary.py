@@ -122,8 +122,8 @@ def test_the_exchange_is_the_plans_and_empty_for_a_single_process() -> None:
         assert summary(tally((ev.RunPlanned(plan=plan), 11.0)), 12.0).exchange == met
 
 
-def ended(device: DeviceId, task: str, digest: str, audits: Audits) -> ev.MemberEnded:
-    exit = Exit(reason="finished", weights_sha256=digest, audits=audits)
+def ended(device: DeviceId, task: str, digest: str, audits: Audits | None) -> ev.MemberEnded:
+    exit = Exit(reason="finished" if digest else "script-error", weights_sha256=digest, audits=audits)
     return ev.MemberEnded(run=RUN, device=device, task=task, exit=exit)
 
 
@@ -145,6 +145,14 @@ def test_epochs_weights_and_the_strategy() -> None:
     assert done.weights_sha256 == {BEN: "a", ANNA: "b"}
     assert done.audits == Audits(steps=40, audited=7), "those that the chief tells"
     assert done.strategy == "MirroredStrategy"
+
+
+def test_a_failed_run_tells_its_audits_too() -> None:
+    audits = Audits(steps=40, audited=7)
+    done = summary(
+        tally((ended(ANNA, "chief:0", "", audits), 13.0), (ended(ANNA, "worker:0", "", None), 13.5)), 14.0
+    )
+    assert done.audits == audits and done.weights_sha256 == {}
 
 
 def test_how_rarely_members_met_is_kept() -> None:

@@ -54,6 +54,13 @@ def test_a_metric_of_the_batch_as_a_whole_is_a_difference_and_another_way_to_com
     assert any("rmse" in words for words in said) == differs
 
 
+def test_a_script_that_fails_late_still_tells_how_many_of_its_steps_were_audited(members: Crew) -> None:
+    ran = members.run(SCRIPT.replace("METRICS", "") + "\nraise ValueError('after the training')\n")
+    assert [exit.reason for exit in ran.exits] == ["script-error"] * len(members.shares), members.last_words()
+    audits = [exit.audits for exit in ran.exits]
+    assert all(each is not None and each.steps == 10 and each.audited > 0 for each in audits), audits
+
+
 def test_a_function_that_stays_compiled_as_laptops_compute_whole_batches_is_not_named(members: Crew) -> None:
     script = SCRIPT.replace("METRICS", "").replace("tanh(values)", "tanh(values - tf.reduce_mean(values, 0))")
     ran = members.run(script)

@@ -63,11 +63,8 @@ class Installation:
 
     @property
     def audits(self) -> Audits | None:
-        """Audits of the steps that members shared; None if there were none."""
-        host = self._host
-        if not isinstance(host, Engine) or not host.audits.steps:
-            return None
-        return Audits(steps=host.audits.steps, audited=host.audits.audited, why=host.audits.why)
+        """Audits of the steps that members shared, in all runs of this training; None if there were none."""
+        return self._host.keeper.exactness.audits
 
     def weights_sha256(self) -> str:
         """Digest of the weights of all models trained, in order; equal on all members."""

@@ -15,6 +15,7 @@ from core.trainer.exact.keras.callback_kinds import listed
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.resume.position import Positioned
+from core.trainer.exact.steps.course import AuditTime
 from core.trainer.exact.steps.recent_logs import RecentLogs
 
 _T = TypeVar("_T")
@@ -30,6 +31,7 @@ class OneMember:
         self.epochs = 0
         self.stopping = False
         self.shares_kept = (1,)
+        self.audits = AuditTime()
         self.steps_in_epoch: int | None = None
         self.opened: FitProgress | None = None
         """The fit to notify when Keras opens data."""

@@ -11,8 +11,17 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.resume import callback_state, own_generators, randomness, trees, writer
 from core.trainer.exact.resume.position import Positioned
 from core.vocabulary.plan import Moment
+from core.vocabulary.progress import Audits
 
 _T = TypeVar("_T")
+
+
+class AuditCounts(Protocol):
+    """Counts the audits of this process."""
+
+    @property
+    def counts(self) -> Audits | None:
+        """None if members shared no step."""
 
 
 class Host(Protocol):
@@ -24,6 +33,9 @@ class Host(Protocol):
     """Whole epochs done in this training."""
     said: dict[str, bool]
     """What it has told the user, and whether that is a way in which the result may differ."""
+
+    @property
+    def audits(self) -> AuditCounts: ...
 
     @property
     def shares_kept(self) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from core.trainer.exact.resume.writer import NOW, Writer
 from core.vocabulary import wire
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Moment
+from core.vocabulary.progress import Audits
 from core.vocabulary.text import plain as one_line
 
 FIRST_S = 10.0
@@ -70,9 +71,10 @@ class Keeper:
         """When the first of these portions was done, by this member's clock."""
         self._ended: Moment | None = None
         """The moment after the last fit that ended, until a checkpoint contains it."""
-        self._exactness = Exactness() if self._resumed is None else self._resumed.head.exactness
+        self._before = Exactness() if self._resumed is None else self._resumed.head.exactness
+        self._kept_exactness = self._before
         """The chief's, at the last moment that may be kept."""
-        for words in self._exactness.told:
+        for words in self._before.told:
             host.say_once(one_line(words, TOLD_LENGTH), difference=True)
 
     def begin(self, model: Any, callbacks: Sequence[Any]) -> FitProgress:
@@ -164,7 +166,7 @@ class Keeper:
         assert self._writer is not None
         if now is not None:
             now = {**now, "random": {**now["random"], "now": self._with_chiefs(now["random"]["now"])}}
-            self._learn_exactness()
+            self._keep_exactness()
         if self._by_cost and not wait:
             cost_s = self._captured_s + self._writer.cost_s
             own_s = min(MOST_S, max(FIRST_S, cost_s / COST))
@@ -178,7 +180,7 @@ class Keeper:
                 self.host.shares_kept,
                 now,
                 wait=wait,
-                exactness=self._exactness,
+                exactness=self._kept_exactness,
                 sure_step=self.sure_step,
             )
             or wait
@@ -199,7 +201,7 @@ class Keeper:
             "step": self.host.step,
             "epochs": self.host.epochs,
         }
-        self._learn_exactness()
+        self._keep_exactness()
         self._writer.add_finished(progress.number, tree)
         self._ended = Moment(fit=progress.number + 1, step=self.host.step, epochs=self.host.epochs)
         if due:
@@ -239,10 +241,15 @@ class Keeper:
         if self._writer is not None:
             self._writer.end()
 
-    def _learn_exactness(self) -> None:
+    @property
+    def exactness(self) -> Exactness:
+        """What is known of the training's result, over all its runs."""
         told = [one_line(words, TOLD_LENGTH) for words, differs in self.host.said.items() if differs]
-        own = Exactness(told=tuple(told[:MOST_TOLD]))
-        self._exactness = self.host.from_chief(wire.to_json(own), _exactness)
+        audits = _sum(self._before.audits, self.host.audits.counts)
+        return Exactness(told=tuple(told[:MOST_TOLD]), audits=audits)
+
+    def _keep_exactness(self) -> None:
+        self._kept_exactness = self.host.from_chief(wire.to_json(self.exactness), _exactness)
 
     def _with_chiefs(self, random: dict[str, Any]) -> dict[str, Any]:
         """``random``, with the chief's states of the script's own generators: unseeded ones differ."""
@@ -273,6 +280,14 @@ def _portions(data: bytes) -> int:
     if len(data) == 4 and (portions := int.from_bytes(data, "big")) <= MOST_PORTIONS:
         return portions
     raise plain.broken("not a number of portions")
+
+
+def _sum(before: Audits | None, own: Audits | None) -> Audits | None:
+    if before is None or own is None:
+        return own or before
+    return Audits(
+        steps=before.steps + own.steps, audited=before.audited + own.audited, why=before.why or own.why
+    )
 
 
 def _exactness(data: bytes) -> Exactness:

@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.vocabulary.progress import Audits
+
 WARM_UP = 64
 """Up to this step of a trace, steps 1, 2, 4 … and the last one of an epoch are audited whatever the cost."""
 SHARE = 0.025
@@ -31,6 +33,10 @@ class AuditTime:
     why: str = ""
     """Why no step of a model can be audited; the first such model's reason."""
     random: random.Random = field(default_factory=lambda: random.Random(5))
+
+    @property
+    def counts(self) -> Audits | None:
+        return Audits(steps=self.steps, audited=self.audited, why=self.why) if self.steps else None
 
     def affords(self, cost_s: float) -> bool:
         return self.spent_s + cost_s <= self._given_s

@@ -3,7 +3,7 @@
 Called as: python -m tests.core.trainer.exact.kept_member ORDER. Each of ORDER's `names` is a list in JSON,
 [name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` (in an epoch), `validating`
 (stopped at its end), `evaluating` (stopped between the fits), `doubted` (an audit finds a fault late),
-`differing` (likewise, but no checkpoint is from before it; then stopped in an epoch) or `resumed`; model
+`differing` (likewise, but the training does not go back; then stopped in an epoch) or `resumed`; model
 `noisy` (with Dropout), `drawing` (likewise; generators of the script's own draw in data and callbacks) or
 `late` (without Dropout, and its loss is of the batch as a whole from the 36th step on); resume: a
 checkpoint's folder.
@@ -187,13 +187,14 @@ def main() -> None:
             (work / "log.csv").write_text(log.read_text() if log.exists() else "")
         os.chdir(work)
         host.stopping, host.step = False, 0
-        host.said.clear()
+        installation.say_again()
         asked.forget()
         keeping = Checkpointing(
             work / "kept",
             # With 0 every batch is due, however fast the machine is; otherwise none is before a Stop.
             every_s=0.0 if kind in ("crowded", "doubted") else 1e6,
             resume=Path(resume) if resume else None,
+            goes_back=kind != "differing",
         )
         host.keeper = Keeper(keeping, host, WRITERS if len(shares) > 1 else ())
 
@@ -240,7 +241,10 @@ def main() -> None:
         written()
         weights = trained[0].get_weights()
         np.savez(work / "weights.npz", *weights)
-        record[name] = {**told, "step": host.step, "said": asked.said, "differs": asked.differs}
+        told |= {"step": host.step, "said": asked.said, "differs": asked.differs}
+        if (audits := installation.audits) is not None:
+            told["audits"] = [audits.steps, audits.audited]
+        record[name] = told
         (out / "times.json").write_text(name)
     member.leave(out, record)
 

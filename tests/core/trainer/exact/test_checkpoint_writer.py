@@ -98,20 +98,25 @@ from core.project import checkpoint_store as checkpoints
 from core.trainer.exact.resume import callback_state, writer as checkpoint
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.interface import Checkpointing
+from core.trainer.exact.steps.course import AuditTime
 
 class Host:
     step, epochs, stopping, shares_kept = 5, 1, False, (1, 1)
+    audits = AuditTime(steps=7, audited=2, why="it runs eagerly")
+    def __init__(self, **said):
+        self.said = said
     def from_chief(self, data, read):
-        if read.__name__ == "_generators":  # told at each checkpoint; the test is about the other numbers
+        if read.__name__ in ("_generators", "_exactness"):  # told at each checkpoint; not the numbers here
             return read(data)
         self.own = data
         return read(data if self.chief is None else self.chief)
-    def say_once(self, words):
-        said.append(words)
+    def say_once(self, words, difference=False):
+        self.said[words] = difference
+        difference or said.append(words)
     def flush(self, model, *, whole):
         pass
 
-base, told, said, host = pathlib.Path(sys.argv[1]), {}, [], Host()
+base, told, said, host = pathlib.Path(sys.argv[1]), {}, [], Host(differs=True, falls_back=False)
 tree = {"epoch": 1, "random": {"now": {"own": {}}}}
 model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
 
@@ -135,6 +140,12 @@ always = Keeper(Checkpointing(base / "always", every_s=1e9), host)
 host.chief = b"due"
 fit(always)
 told["not the own clock"], told["the chief's"] = host.own.decode(), newest(base / "always")
+head, later = checkpoints.newest(base / "always").head, Host()
+told["exactness"] = [head.exactness.told, head.exactness.audits.steps]
+resume = pathlib.Path(checkpoints.newest(base / "always").folder)
+resumed = Keeper(Checkpointing(base / "later", resume=resume), later)
+told["said again"], audits = later.said, resumed.exactness.audits
+told["audits"] = [audits.steps, audits.audited, audits.why]
 
 then, values = checkpoint.capture(model), checkpoint.held(model)
 for variable in model.variables:
@@ -287,6 +298,10 @@ def test_checkpoints_are_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     assert told["held values"] == [True, True] and told["new values"] == [False, False]
     assert (told["before the stop"], told["after the stop"]) == (None, 1)
     assert (told["not the own clock"], told["the chief's"]) == ("", 1)
+    # What is known of the result travels with it: differences are said again, and audits counted on.
+    assert told["exactness"] == [["differs"], 7]
+    assert told["said again"] == {"differs": True}
+    assert told["audits"] == [14, 4, "it runs eagerly"]
     # A fit that ends while the previous checkpoint is still being written is saved at a Stop, which waits
     # once.
     assert told["busy at the end of a fit"] is True and told["busy before the stop"] == 2

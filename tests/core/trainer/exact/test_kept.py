@@ -200,3 +200,13 @@ def test_a_resumed_training_still_says_that_its_result_may_differ(
         assert "Steps 33 to 39 were not audited: the result may differ" in found
         assert record(now, "differs")["differs"] == [found]
         assert not record(now, "gone-back")["differs"], "the steps that may have been wrong were repeated"
+
+
+def test_audits_are_counted_over_all_runs_of_a_training(
+    before: list[Path], after: list[Path], alone: Path
+) -> None:
+    steps, audited = record(after[0], "resumed")["audits"]
+    stopped_at, audited_then = record(before[0], "stopped")["audits"]
+    assert steps == record(before[0], "whole")["audits"][0] > stopped_at
+    assert audited > audited_then > 0
+    assert record(alone, "members")["audits"] == [stopped_at, audited_then], "one process shares nothing"
