@@ -13,10 +13,12 @@ from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members import memory
 from core.trainer.exact.members.exchange_ops import MEETING
 from core.trainer.exact.members.fewer_bits import rounding_of, wire_type
+from core.trainer.exact.members.step import count_rows
 from core.trainer.exact.members.step_meter import ONCE
+from core.trainer.exact.steps import rerun
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import functions
-from core.trainer.exact.steps.result import Traced
+from core.trainer.exact.steps.result import Batch, Traced
 
 _WATCHED, _WATCHED_NUMBERS = 64, 1024
 """Most variables watched that a step reads and a script may set, and most numbers in each."""
@@ -92,13 +94,15 @@ def _wire_type(engine: Engine, model: Any) -> Any:
     return wire_type(engine.wire, elements)
 
 
-def needed_bytes(engine: Engine, model: Any, traced: Traced, rows: int) -> int:
-    """The most memory that an audited step takes beside a shared one: copies of values, and a whole batch on
-    one member. 0 if no step is audited."""
+def needed_bytes(engine: Engine, model: Any, traced: Traced, batch: Batch, step_s: float) -> int:
+    """The most memory that audits take: for copies of the values, a whole batch on one member, and steps kept
+    to be repeated. 0 if no step is audited. ``step_s``: of a step."""
     if unable(engine, model, traced):
         return 0
     graph = traced.step.graph
-    return _COPIES * StateSnapshot([graph]).bytes + most_bytes(graph, rows)
+    values_bytes = StateSnapshot([graph]).bytes
+    kept_bytes = rerun.kept_bytes(engine, batch, values_bytes, step_s)
+    return _COPIES * values_bytes + most_bytes(graph, count_rows(batch)) + kept_bytes
 
 
 def lacks_memory(traced: Traced, rows: int) -> bool:

@@ -135,7 +135,8 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
     With balancing on, gives `traced` its balancer and the engine its first shares.
     """
     engine = rehearsal.engine
-    rows = _rows_of(next(batches))
+    batch = next(batches)
+    rows = steps.count_rows(batch)
     alone = NoCollectives(engine.rank, engine.members)
     meter = StepMeter(is_audited=False)  # Held here: a traced step does not keep it alive.
     snapshot = None
@@ -161,7 +162,7 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
                 wire_s=wire_s,
                 wire_bytes=wire_bytes,
                 shares=_rows(rows, engine.share_numbers),
-                audit_bytes=auditable.needed_bytes(engine, rehearsal.model, traced, rows),
+                audit_bytes=auditable.needed_bytes(engine, rehearsal.model, traced, batch, step_s),
             )
             engine.on_measured(expectation)
     finally:
@@ -294,7 +295,3 @@ def measurements(engine: Engine, numbers: Sequence[float]) -> list[list[float]]:
 
 def _rows(rows: int, shares: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(end - begin for begin, end in split_rows(rows, shares))
-
-
-def _rows_of(batch: Any) -> int:
-    return int(steps.rows_of(tf.nest.map_structure(steps.without_optional, batch)))

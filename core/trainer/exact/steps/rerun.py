@@ -93,6 +93,17 @@ class Rerun:
         return batches
 
 
+def kept_bytes(engine: Engine, batch: Batch, values_bytes: int, step_s: float) -> int:
+    """The most memory for steps kept in the present fit: their batches, like this one, and a copy of the
+    values before them. ``step_s``: of a step."""
+    fit = engine.fit
+    if fit.each_batch[0]:
+        return 0
+    steps = fit.steps if step_s >= _SLOW_S else WARM_UP
+    batches_bytes = _MOST_BYTES if steps is None else min(_MOST_BYTES, steps * bytes_of(batch))
+    return batches_bytes + values_bytes
+
+
 def go_back(engine: Engine, sure_step: int | None) -> None:
     """Goes back to the newest checkpoint of at most `sure_step` that all members have, to compute whole
     batches from there on: raises WentBack.

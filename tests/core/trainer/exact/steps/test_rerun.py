@@ -92,6 +92,26 @@ def test_no_more_is_kept_than_its_bytes_allow(tf: Any) -> None:
     assert kept.take_back() == []
 
 
+@pytest.mark.parametrize(
+    ("step_s", "steps", "each_batch", "expected"),
+    [
+        (0.01, 1000, False, 64_000 + 5),  # the first steps of a trace
+        (0.1, 1000, False, 1_000_000 + 5),  # slow steps: a whole epoch
+        (0.1, None, False, (1 << 28) + 5),
+        (0.1, 1_000_000, False, (1 << 28) + 5),
+        (0.1, 1000, True, 0),
+    ],
+)
+def test_the_memory_for_kept_steps_is_known_before_the_first(
+    tf: Any, step_s: float, steps: int | None, each_batch: bool, expected: int
+) -> None:
+    from core.trainer.exact.steps.rerun import kept_bytes
+
+    here: Any = SimpleNamespace(fit=SimpleNamespace(each_batch=(each_batch, False), steps=steps))
+    batch = tf.zeros([50, 4]), tf.zeros([50])
+    assert kept_bytes(here, batch, 5, step_s) == expected
+
+
 # --- going back
 
 
