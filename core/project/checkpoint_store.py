@@ -126,14 +126,19 @@ def write(
     return Checkpoint(folder=str(place), head=head)
 
 
-def go_back(folder: Path, moment: Moment) -> None:
-    """Drop all checkpoints newer than ``moment``, and mark the one at ``moment`` as ``Head.whole``. Raises
-    ``OSError``."""
+def go_back(folder: Path, moment: Moment, told: tuple[str, ...] = ()) -> None:
+    """Drop all that are newer than ``moment``; from the one of that moment on, batches are computed whole.
+
+    ``told``: more ways in which the result may differ from there on. Raises ``OSError``.
+    """
     for found in _listed(folder):
-        if found.head.moment.order > moment.order:
+        head = found.head
+        if head.moment.order > moment.order:
             remove_tree(Path(found.folder))
-        elif found.head.moment == moment and not found.head.whole:
-            write_atomically(Path(found.folder) / MANIFEST, wire.to_json(replace(found.head, whole=True)))
+        elif head.moment == moment and not head.whole:
+            exactness = replace(head.exactness, told=(*head.exactness.told, *told))
+            head = replace(head, whole=True, exactness=exactness)
+            write_atomically(Path(found.folder) / MANIFEST, wire.to_json(head))
 
 
 def newest(folder: Path) -> Checkpoint | None:

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from keras import layers, ops
 
-from core.trainer.exact.steps.course import AuditTime
+from core.trainer.exact.steps.course import AuditTime, Course
 from core.trainer.exact.steps.pace import PortionPace
 from tests.exactness.scenarios.registry import BATCH, FEATURES, Outcome, scenario, table
 
@@ -128,6 +128,19 @@ def slow_steps_that_may_have_been_wrong_before(folder: Path) -> Outcome:
     """In the sixth, and from the 16th on: results of the first epoch cannot be taken back."""
     with as_slow_steps():
         return _fitted(Sometimes(lambda step: (step == 5) | (step >= 15)), 10, epochs=2)
+
+
+@scenario(once=True, told="Some of the 49 steps before it were not audited")
+def one_step_of_fifty(folder: Path) -> Outcome:
+    """Found by the 49th audit. A callback saw each step, and what the eleventh did is not known."""
+    x, y = table(60 * BATCH)
+    model = Sometimes(lambda step: step == 49)
+    model.compile(keras.optimizers.SGD(0.05))
+    seen = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: None)
+    but_one = mock.patch.object(Course, "ahead", lambda course, *_, **__: 0 if course.steps != 10 else None)
+    with but_one:
+        model.fit(x, y, batch_size=BATCH, shuffle=False, callbacks=[seen], verbose=0)
+    return Outcome([model])
 
 
 class Weighted(keras.Model):

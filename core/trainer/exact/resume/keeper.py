@@ -225,11 +225,17 @@ class Keeper:
             return []
         return [moment for moment in self._writer.moments() if moment.step <= step]
 
-    def go_back(self, moment: Moment) -> None:
-        """Marks this moment's checkpoint to be resumed from, with whole batches. Raises ``OSError``."""
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the result may differ because of what happened before the training was resumed."""
+        return bool(self._before.told)
+
+    def go_back(self, moment: Moment, told: tuple[str, ...]) -> None:
+        """Marks this moment's checkpoint to be resumed from, with whole batches. ``told``: why that may not be
+        one machine's result either. Raises ``OSError``."""
         assert self._writer is not None
         self._ended = None
-        self._writer.go_back(moment)
+        self._writer.go_back(moment, told)
 
     def stopped(self) -> None:
         """Call after a Stop: writes a checkpoint if a fit has ended that none contains."""

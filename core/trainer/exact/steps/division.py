@@ -269,7 +269,7 @@ class Sharings:
         self._engine.say_once(
             f"{on} {some} not audited: the result may differ from that of one laptop.", difference=True
         )
-        return course.certain_at if course.may_have_missed(right) else course.confirmed_at
+        return course.confirmed_at if right > course.confirmed else course.certain_at
 
     def _report_test(self, key: str, course: Course, findings: Sequence[Discrepancy]) -> None:
         """Reports an audit that found a step of a validation or of ``evaluate`` wrong."""
@@ -281,14 +281,14 @@ class Sharings:
             f"An audit of {of} found that {names} of {self._model.name} is not what the rows of a batch add "
             "up to: from there on every laptop computes each of its batches whole."
         )
-        if course.confirmed < course.steps or course.may_have_missed(course.steps):
+        if course.may_have_missed(course.steps):
             self._engine.say_once(
                 f"{on} Earlier values may differ from those of one laptop, and so may what a callback did by "
                 "them.",
                 difference=True,
             )
         else:
-            self._engine.say_once(f"{on} The result is exact, as far as the audits before it can tell.")
+            self._engine.say_once(f"{on} The result is exact.")
 
     def _report_metric(self, what: str) -> None:
         self._engine.say_once(

@@ -379,9 +379,9 @@ class Engine:
     def compute_whole(self, model: Any, why: str) -> None:
         """Makes every member compute whole batches of this model, from the next trace on."""
         self.whole.add(model)
+        several = "Several" if self.keeper.in_doubt else "The result is exact, but several"
         self.say_once(
-            f"Every laptop computes each batch whole, since {why}. The result is exact, but several laptops "
-            "are no faster than one."
+            f"Every laptop computes each batch whole, since {why}. {several} laptops are no faster than one."
         )
 
     def take_back(self, undo: Undo | EagerUndo) -> list[Any]:

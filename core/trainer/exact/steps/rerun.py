@@ -104,9 +104,10 @@ def kept_bytes(engine: Engine, batch: Batch, values_bytes: int, step_s: float) -
     return batches_bytes + values_bytes
 
 
-def go_back(engine: Engine, sure_step: int | None) -> None:
+def go_back(engine: Engine, sure_step: int | None, certain_step: int) -> None:
     """Goes back to the newest checkpoint of at most `sure_step` that all members have, to compute whole
-    batches from there on: raises WentBack.
+    batches from there on: raises WentBack. ``certain_step``: if that checkpoint is of a later step, its values
+    may be wrong, too.
 
     Does nothing without such a checkpoint, or if `sure_step` is None. All members must call it.
     """
@@ -125,8 +126,12 @@ def go_back(engine: Engine, sure_step: int | None) -> None:
     if not common:
         return
     moment = moments[max(common)]
+    doubt = (
+        f"The training went back to step {moment.step:,}, and some of the steps before it were not audited: "
+        "the result may differ from that of one laptop."
+    )
     try:
-        engine.keeper.go_back(moment)
+        engine.keeper.go_back(moment, (doubt,) if moment.step > certain_step else ())
     except OSError:
         _log.warning("A checkpoint could not be marked", exc_info=True)
     raise WentBack(

@@ -173,7 +173,7 @@ def main() -> None:
 
     from core.trainer.exact.keras.callback_kinds import WRITERS
     from core.trainer.exact.resume.keeper import Keeper
-    from core.trainer.exact.steps import calibration, course
+    from core.trainer.exact.steps import calibration
     from core.trainer.exact.steps.course import AuditTime
 
     record: dict[str, Any] = {}
@@ -228,10 +228,8 @@ def main() -> None:
                     changes.enter_context(mock.patch.object(calibration, "wanted", lambda *_: False))
                 if kind in ("doubted", "differing"):
                     # As with slow steps: audits only steps that are audited whatever the cost.
-                    # There must be enough of them to trust the steps before.
                     slow = mock.patch.object(AuditTime, "affords_at_first", lambda time, cost_s: False)
                     changes.enter_context(slow)
-                    changes.enter_context(mock.patch.object(course, "ENOUGH", 3))
                 told = train(model, ask, trained)
         except WentBack as went:
             told["went_back"] = went.why.what

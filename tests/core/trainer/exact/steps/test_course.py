@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from core.trainer.exact.steps.course import AT_FIRST_S, ENOUGH, SHARE, WARM_UP, AuditTime, Course
+from core.trainer.exact.steps.course import AT_FIRST_S, SHARE, WARM_UP, AuditTime, Course
 
 
 def audited(
@@ -73,7 +73,7 @@ def test_a_difference_in_one_step_of_ten_is_hardly_ever_missed() -> None:
     for _ in range(200):
         wrong = {step for step in range(1, 2_001) if drawn.random() < 0.1}
         missed += not wrong & set(found)
-    assert len(found) >= ENOUGH
+    assert len(found) >= 44, "so many find 99 of 100"
     assert missed <= 2
 
 
@@ -115,8 +115,10 @@ def test_what_was_not_audited_is_not_certain(gap: int) -> None:
     assert not course.may_have_missed(5)
 
 
-def test_many_audits_that_found_nothing_are_enough() -> None:
-    course = Course(able=True, steps=1000, confirmed=1000, certain=3, audited=ENOUGH + 1)
+def test_however_many_audits_found_nothing_a_step_between_them_is_not_known_to_be_right() -> None:
+    course = Course(able=True, steps=1000, confirmed=1000, certain=3, audited=999)
+    assert course.may_have_missed(1000)
+    course.is_known_since = True  # the script set a variable, and with its value before nothing was wrong
     assert not course.may_have_missed(1000)
 
 

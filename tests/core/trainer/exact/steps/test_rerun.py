@@ -115,9 +115,9 @@ def test_the_memory_for_kept_steps_is_known_before_the_first(
 # --- going back
 
 
-def engine(own: Sequence[int], *others: Sequence[int]) -> tuple[Any, list[Moment]]:
-    """A member with checkpoints of these steps, among others, and the step to which it went back."""
-    went: list[Moment] = []
+def engine(own: Sequence[int], *others: Sequence[int]) -> tuple[Any, list[tuple[Moment, tuple[str, ...]]]]:
+    """A member with checkpoints of these steps, among others; the step to which it went back, and doubts."""
+    went: list[tuple[Moment, tuple[str, ...]]] = []
 
     def words(steps: Sequence[int], count: int) -> list[int]:
         found = [number for step in steps for number in (step, 0, 0, step)]
@@ -129,18 +129,25 @@ def engine(own: Sequence[int], *others: Sequence[int]) -> tuple[Any, list[Moment
     def told(given: Sequence[int], what: str) -> list[list[int]]:
         return [list(given), *(words(each, len(given)) for each in others)]
 
-    keeper = SimpleNamespace(moments_until=until, go_back=went.append)
+    keeper = SimpleNamespace(moments_until=until, go_back=lambda *given: went.append(given))
     return SimpleNamespace(keeper=keeper, collectives=SimpleNamespace(gather_ints=told)), went
 
 
-def test_a_training_ends_to_be_resumed_from_the_newest_that_all_have() -> None:
+@pytest.mark.parametrize(
+    ("certain", "doubts"),
+    [(40, []), (39, ["went back to step 40, and some of the steps before it were not audited"])],
+)
+def test_a_training_ends_to_be_resumed_from_the_newest_that_all_have(certain: int, doubts: list[str]) -> None:
     from core.trainer.exact.interface import WentBack
     from core.trainer.exact.steps.rerun import go_back
 
     here, went = engine([90, 60, 40, 20], [80, 40, 20], [60, 40])
     with pytest.raises(WentBack) as error:
-        go_back(here, 70)
-    assert [moment.step for moment in went] == [40] and "step 40:" in error.value.why.what
+        go_back(here, 70, certain)
+    ((moment, told),) = went
+    assert moment.step == 40 and "step 40:" in error.value.why.what
+    assert len(told) == len(doubts)
+    assert all(words in each for words, each in zip(doubts, told, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -150,5 +157,5 @@ def test_without_such_a_checkpoint_it_goes_on(own: list[int], other: list[int], 
     from core.trainer.exact.steps.rerun import go_back
 
     here, went = engine(own, other)
-    go_back(here, sure)
+    go_back(here, sure, 0)
     assert not went
