@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import keras
 import numpy as np
 import tensorflow as tf
 from keras import layers, ops
 
+from core.trainer.exact.steps.course import Course
 from tests.exactness.scenarios.rarely import as_slow_steps
 from tests.exactness.scenarios.registry import BATCH, FEATURES, ROWS, Outcome, scenario, table
 
@@ -193,6 +195,14 @@ def gradient_clipped_on_its_way(folder: Path) -> Outcome:
     model.compile(keras.optimizers.SGD(0.05), loss="mse")
     model.fit(x, y, batch_size=BATCH, verbose=0)
     return Outcome([model], {})
+
+
+@scenario(once=True, told="It is measured: True.")
+def cost_of_what_the_first_audit_finds(folder: Path) -> Outcome:
+    """How much longer a whole step takes is known, although the time of the first one includes tracing."""
+    words = property(lambda course: f" It is measured: {course.slower > 0}.")
+    with mock.patch.object(Course, "cost_words", words):
+        return gradient_clipped_on_its_way(folder)
 
 
 @scenario(once=True, told="audit")

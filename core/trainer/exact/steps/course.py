@@ -88,7 +88,7 @@ class Course:
     step_s: float = 0.0
     """Mean seconds of its newest steps, over the members."""
     slower: float = 0.0
-    """How many times longer a whole step takes than a shared one; 0 if unknown."""
+    """How many times longer a whole step took than a shared one in the newest audit; 0 if unknown."""
     present: tuple[int, ...] = ()
     """Ranks of the members that did its newest steps."""
     written: list[Any] = field(default_factory=list)
@@ -153,6 +153,11 @@ class Course:
         """Call before steps. ``step``: how many steps the whole training has done."""
         if not self.steps:
             self.confirmed_at = self.certain_at = step
+
+    @property
+    def cost_words(self) -> str:
+        """What it costs to compute whole steps from here on, as a further sentence."""
+        return f" Such a step takes {self.slower:.1f} times as long." if self.slower >= 1.2 else ""
 
     def found_right(self, step: int) -> None:
         """Records that an audit confirmed the next step, the training's `step`-th."""

@@ -245,11 +245,10 @@ class Sharings:
         self._engine.whole.add(self._model)
         course = traced.course
         right, first = course.steps - again, step - again
-        slower = f" Such a step takes {course.slower:.1f} times as long." if course.slower >= 1.2 else ""
         on = (
             f"From step {first} on every laptop computes each batch whole, since an audit found that {which} "
             f"of the batch as a whole there, not a mean over its rows"
-            f"{_at_loss(traced.record)}.{slower}"
+            f"{_at_loss(traced.record)}.{course.cost_words}"
         )
         if right > course.confirmed:
             unaudited = right - course.confirmed

@@ -172,7 +172,7 @@ class Loop:
         again = self._rerun.take_back(traced)
         sure_step = self._sharings.report_findings(key, traced, findings, step, again=len(again))
         if self.is_training and not self._positions[key]:  # Checkpoints do not contain positions.
-            go_back(self.engine, sure_step, traced.course.certain_at)
+            go_back(self.engine, traced.course, sure_step, step)
         traced = self._traced[key] = self._trace(while_loop.free_rows(spec))
         if again:
             self._of_batches(traced, again, spec)

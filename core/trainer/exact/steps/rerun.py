@@ -14,10 +14,11 @@ from typing import Any
 from core.trainer.exact.interface import WentBack
 from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members.step import bytes_of
-from core.trainer.exact.steps.course import WARM_UP
+from core.trainer.exact.steps.course import WARM_UP, Course
 from core.trainer.exact.steps.data import next_batches
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.result import Batch, Traced
+from core.vocabulary import units
 from core.vocabulary.errors import GOES_BACK, Problem
 from core.vocabulary.plan import Moment
 
@@ -104,10 +105,9 @@ def kept_bytes(engine: Engine, batch: Batch, values_bytes: int, step_s: float) -
     return batches_bytes + values_bytes
 
 
-def go_back(engine: Engine, sure_step: int | None, certain_step: int) -> None:
+def go_back(engine: Engine, course: Course, sure_step: int | None, step: int) -> None:
     """Goes back to the newest checkpoint of at most `sure_step` that all members have, to compute whole
-    batches from there on: raises WentBack. ``certain_step``: if that checkpoint is of a later step, its values
-    may be wrong, too.
+    batches from there on: raises WentBack. ``step``: the step that was wrong.
 
     Does nothing without such a checkpoint, or if `sure_step` is None. All members must call it.
     """
@@ -131,13 +131,14 @@ def go_back(engine: Engine, sure_step: int | None, certain_step: int) -> None:
         "the result may differ from that of one laptop."
     )
     try:
-        engine.keeper.go_back(moment, (doubt,) if moment.step > certain_step else ())
+        engine.keeper.go_back(moment, (doubt,) if moment.step > course.certain_at else ())
     except OSError:
         _log.warning("A checkpoint could not be marked", exc_info=True)
     raise WentBack(
         Problem(
             code=GOES_BACK,
-            what=f"The training goes back to step {moment.step:,}: audits found nothing wrong until then. "
-            "From there on every laptop computes each batch whole.",
+            what=f"The training goes back to step {moment.step:,}, since audits found nothing wrong until "
+            f"then, and repeats {units.number_of(step - moment.step, 'step')}. From there on every laptop "
+            f"computes each batch whole.{course.cost_words}",
         )
     )

@@ -181,7 +181,8 @@ def test_a_training_in_doubt_goes_back_to_what_an_audit_confirmed(
 ) -> None:
     """Callbacks saw every batch. The 32nd step was confirmed, and the 40th is not what one process does."""
     for then, now in zip(before, after, strict=True):
-        assert record(then, "doubted")["went_back"].startswith("The training goes back to step 32:")
+        assert record(then, "doubted")["went_back"].startswith("The training goes back to step 32, since")
+        assert "and repeats 8 steps." in record(then, "doubted")["went_back"]
         head = checkpoint_store.at(Path(kept(then, "doubted"))).head  # type: ignore[union-attr]
         assert (head.moment.step, head.moment.batch, head.whole) == (32, 12, True)
         said = record(now, "gone-back")["said"]

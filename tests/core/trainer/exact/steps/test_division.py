@@ -1,4 +1,4 @@
-"""On which batches gradients are checked before the first step."""
+"""On which batches gradients are checked before the first step, and what is told of an audit's findings."""
 
 from __future__ import annotations
 
@@ -77,3 +77,46 @@ def test_rows_from_the_middle_are_those_of_the_models_own_fit_and_as_many(tf: An
     assert looks[2][1].numpy().tolist() == list(range(20, 28))
     assert len(checked(batch, fit=fit(40, of_it=False))) == 2, "another model's, in a callback"
     assert len(checked(batch, fit=fit(6))) == 2, "fewer rows than the batch has"
+
+
+ON = (
+    "From step {} on every laptop computes each batch whole, since an audit found that gradients are of the "
+    "batch as a whole there, not a mean over its rows. Such a step takes 1.9 times as long."
+)
+EXACT = " The result is exact, but several laptops are no faster than one."
+AS_FAR = EXACT.replace("exact,", "exact, as far as the audits before it can tell,")
+MAY_DIFFER = " not audited: the result may differ from that of one laptop."
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "certain", "again", "known", "words", "back_to"),
+    [
+        (39, 39, 0, False, ON.format(140) + EXACT, None),
+        (39, 20, 19, False, ON.format(121) + EXACT, None),
+        (39, 20, 0, True, ON.format(140) + AS_FAR, None),
+        (39, 20, 0, False, f"{ON.format(140)} Some of the 39 steps before it were{MAY_DIFFER}", 120),
+        (32, 20, 0, False, f"{ON.format(140)} Steps 133 to 139 were{MAY_DIFFER}", 132),
+        (38, 38, 0, False, f"{ON.format(140)} Step 139 was{MAY_DIFFER}", 138),
+    ],
+)
+def test_what_an_audit_found_is_told_with_its_cost_and_with_the_steps_that_may_be_wrong(
+    confirmed: int, certain: int, again: int, known: bool, words: str, back_to: int | None
+) -> None:
+    """The 40th step of a trace, the training's 140th, is wrong."""
+    from core.trainer.exact.members.trace_record import TraceRecord
+    from core.trainer.exact.steps.audited_values import Discrepancy
+    from core.trainer.exact.steps.course import Course
+    from core.trainer.exact.steps.division import Sharings
+
+    said: dict[str, bool] = {}
+    engine = SimpleNamespace(
+        whole=set(), say_once=lambda words, difference=False: said.update({words: difference})
+    )
+    at = {"confirmed_at": 100 + confirmed, "certain_at": 100 + certain, "is_known_since": known}
+    course = Course(steps=39, confirmed=confirmed, certain=certain, slower=1.94, **at)
+    traced: Any = SimpleNamespace(course=course, record=TraceRecord())
+    sharings = Sharings(engine, "the model", is_training=True)  # type: ignore[arg-type]
+    found = [Discrepancy("gradients", "gradient 0")]
+    assert sharings.report_findings("kind", traced, found, 140, again=again) == back_to
+    assert said == {words: "may differ" in words}
+    assert sharings.of("kind").whole and engine.whole == {"the model"}
