@@ -13,6 +13,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -50,12 +51,19 @@ class KeptFile(msgspec.Struct, frozen=True, kw_only=True):
     sha256: Word
 
 
+Unaudited = Literal["", "shared", "gathered"]
+"""How members shared those steps of a model that were not audited: each its rows, or with predictions of all
+of them for the loss. Empty: each step is known to be right."""
+
+
 class Exactness(msgspec.Struct, frozen=True, kw_only=True):
     """What a training knows of its result, over all the runs that it took so far."""
 
     told: Few[Words] = ()
     """Ways in which it may differ from one machine's, in sentences."""
     audits: Audits | None = None
+    unaudited: Unaudited = ""
+    """Of the model in the fit under way, or in the last one."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,19 +134,14 @@ def write(
     return Checkpoint(folder=str(place), head=head)
 
 
-def go_back(folder: Path, moment: Moment, told: tuple[str, ...] = ()) -> None:
-    """Drop all that are newer than ``moment``; from the one of that moment on, batches are computed whole.
-
-    ``told``: more ways in which the result may differ from there on. Raises ``OSError``.
-    """
+def go_back(folder: Path, moment: Moment) -> None:
+    """Drop all checkpoints newer than ``moment``, and mark the one at ``moment`` as ``Head.whole``. Raises
+    ``OSError``."""
     for found in _listed(folder):
-        head = found.head
-        if head.moment.order > moment.order:
+        if found.head.moment.order > moment.order:
             remove_tree(Path(found.folder))
-        elif head.moment == moment and not head.whole:
-            exactness = replace(head.exactness, told=(*head.exactness.told, *told))
-            head = replace(head, whole=True, exactness=exactness)
-            write_atomically(Path(found.folder) / MANIFEST, wire.to_json(head))
+        elif found.head.moment == moment and not found.head.whole:
+            write_atomically(Path(found.folder) / MANIFEST, wire.to_json(replace(found.head, whole=True)))
 
 
 def newest(folder: Path) -> Checkpoint | None:

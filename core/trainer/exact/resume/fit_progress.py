@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from core.project.checkpoint_store import Unaudited
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.resume import callback_state, own_generators, randomness, trees, writer
 from core.trainer.exact.resume.position import Positioned
@@ -110,6 +111,8 @@ class FitProgress:
     logs: Any = None
     logs_before: dict[str, float] = field(default_factory=dict)
     """The checkpoint's logs, until there are newer ones."""
+    unaudited: Unaudited = ""
+    """Of the model's steps before the training was resumed in this fit."""
     _epoch: int = 0
     _history: Any = None
     _iterator: Positioned | None = None

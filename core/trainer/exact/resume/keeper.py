@@ -91,6 +91,7 @@ class Keeper:
                 progress.outcome = self._writer.outcome(progress.number)
             elif progress.number == last:
                 progress.resumed, self._under_way = self._under_way, None
+                progress.unaudited = self._before.unaudited if progress.resumed is not None else ""
         return progress
 
     def logs_before(self, model: Any) -> dict[str, float]:
@@ -226,16 +227,20 @@ class Keeper:
         return [moment for moment in self._writer.moments() if moment.step <= step]
 
     @property
+    def whole_too_late(self) -> bool:
+        """Whether steps before that checkpoint were not audited, and may have had what asks for it."""
+        return self.whole and bool(self._before.unaudited)
+
+    @property
     def in_doubt(self) -> bool:
         """Whether the result may differ because of what happened before the training was resumed."""
         return bool(self._before.told)
 
-    def go_back(self, moment: Moment, told: tuple[str, ...]) -> None:
-        """Marks this moment's checkpoint to be resumed from, with whole batches. ``told``: why that may not be
-        one machine's result either. Raises ``OSError``."""
+    def go_back(self, moment: Moment) -> None:
+        """Marks this moment's checkpoint to be resumed from, with whole batches. Raises ``OSError``."""
         assert self._writer is not None
         self._ended = None
-        self._writer.go_back(moment, told)
+        self._writer.go_back(moment)
 
     def stopped(self) -> None:
         """Call after a Stop: writes a checkpoint if a fit has ended that none contains."""
@@ -251,8 +256,9 @@ class Keeper:
     def exactness(self) -> Exactness:
         """What is known of the training's result, over all its runs."""
         told = [one_line(words, TOLD_LENGTH) for words, differs in self.host.said.items() if differs]
-        audits = _sum(self._before.audits, self.host.audits.counts)
-        return Exactness(told=tuple(told[:MOST_TOLD]), audits=audits)
+        audits, fit = _sum(self._before.audits, self.host.audits.counts), self._fit
+        unaudited = "" if fit is None else fit.unaudited or getattr(fit.model.train_function, "unaudited", "")
+        return Exactness(told=tuple(told[:MOST_TOLD]), audits=audits, unaudited=unaudited)
 
     def _keep_exactness(self) -> None:
         self._kept_exactness = self.host.from_chief(wire.to_json(self.exactness), _exactness)

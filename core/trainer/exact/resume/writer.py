@@ -199,10 +199,10 @@ class Writer:
             return []
         return [each.head.moment for each in checkpoint_store.complete_by_size(self._folder)]
 
-    def go_back(self, moment: Moment, told: tuple[str, ...]) -> None:
+    def go_back(self, moment: Moment) -> None:
         """Marks this moment's checkpoint to be resumed from, with whole batches. Writes no more."""
         self.end()
-        checkpoint_store.go_back(self._folder, moment, told)
+        checkpoint_store.go_back(self._folder, moment)
 
     def _run(
         self,

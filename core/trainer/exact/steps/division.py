@@ -12,18 +12,20 @@ from typing import Any
 
 import tensorflow as tf
 
+from core.project.checkpoint_store import Unaudited
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.fewer_bits import Residuals
 from core.trainer.exact.members.trace_record import Scalar, Site, TraceRecord, line_of
-from core.trainer.exact.steps import auditable, probe
+from core.trainer.exact.steps import auditable, probe, unaudited
 from core.trainer.exact.steps.audited_values import Discrepancy, metric_of
 from core.trainer.exact.steps.course import Course
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import OwnWrite, metrics_in_gradients, own_writes, states
 from core.trainer.exact.steps.probe import Verdict
 from core.trainer.exact.steps.result import Batch, Sharing, Traced
+from core.vocabulary.text import capitalised
 
 _GATHERED_BYTES = 1 << 20
 """Most bytes of predictions and targets to gather: more take as long as a large model's gradients."""
@@ -58,6 +60,12 @@ class Sharings:
     def _weights(self) -> list[Any]:
         return local_state.values_of(self._model.trainable_variables)
 
+    @property
+    def _unaudited_before(self) -> Unaudited:
+        fit = self._engine.innermost
+        of_this = self._is_training and fit is not None and fit.model is self._model
+        return unaudited.before(fit.progress) if of_this and fit is not None else ""
+
     def of(self, key: str) -> Sharing:
         return self._known.get(key, Sharing())
 
@@ -82,7 +90,9 @@ class Sharings:
 
     def share_nothing(self, key: str, why: str) -> None:
         self._known[key] = Sharing(whole=True)
-        self._engine.compute_whole(self._model, why)
+        self._engine.compute_whole(
+            self._model, why, too_late=bool(self._unaudited_before) or self._engine.keeper.whole_too_late
+        )
 
     def report_functions(self, record: TraceRecord) -> None:
         """Reports functions that draw different random numbers on each member."""
@@ -188,6 +198,12 @@ class Sharings:
         found = self._next(traced.record, known, verdict, steps.count_rows(batch))
         if found.whole:
             self.share_nothing(key, _words_of_loss(traced.record, verdict))
+        elif found.gathers and not known.gathers and self._unaudited_before == "shared":
+            words = capitalised(_words_of_loss(traced.record, verdict))
+            self._engine.say_once(
+                f"{words}. {unaudited.BEFORE} {unaudited.NOT_SURE}",
+                difference=True,
+            )
         elif verdict.unseen is not None:
             self._report_unseen(verdict.unseen)
         elif self._is_training and found == known:
@@ -251,14 +267,16 @@ class Sharings:
             f"{_at_loss(traced.record)}.{course.cost_words}"
         )
         if right > course.confirmed:
-            unaudited = right - course.confirmed
+            doubtful = right - course.confirmed
             some = (
                 f"Steps {course.confirmed_at + 1} to {first - 1} were"
-                if unaudited > 1
+                if doubtful > 1
                 else f"Step {first - 1} was"
             )
         elif course.may_have_missed(right):
             some = f"Some of the {right:,} steps before it were"
+        elif self._unaudited_before and not course.is_known_since:
+            some = unaudited.BEFORE
         else:
             so_far = ", as far as the audits before it can tell" if right > course.certain else ""
             self._engine.say_once(
@@ -268,7 +286,9 @@ class Sharings:
         self._engine.say_once(
             f"{on} {some} not audited: the result may differ from that of one laptop.", difference=True
         )
-        return course.confirmed_at if right > course.confirmed else course.certain_at
+        if right > course.confirmed:
+            return course.confirmed_at
+        return course.certain_at if course.may_have_missed(right) else None
 
     def _report_test(self, key: str, course: Course, findings: Sequence[Discrepancy]) -> None:
         """Reports an audit that found a step of a validation or of ``evaluate`` wrong."""

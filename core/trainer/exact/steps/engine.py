@@ -22,6 +22,7 @@ from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
+from core.trainer.exact.steps import unaudited
 from core.trainer.exact.steps.course import TESTS_FIRST_S, AuditTime
 from core.trainer.exact.steps.data import SharedEpochIterator
 from core.trainer.exact.steps.fit import Fit
@@ -376,13 +377,11 @@ class Engine:
     def asked_to_stop(self) -> bool:
         return self._observer.should_stop()
 
-    def compute_whole(self, model: Any, why: str) -> None:
+    def compute_whole(self, model: Any, why: str, *, too_late: bool = False) -> None:
         """Makes every member compute whole batches of this model, from the next trace on."""
         self.whole.add(model)
-        several = "Several" if self.keeper.in_doubt else "The result is exact, but several"
-        self.say_once(
-            f"Every laptop computes each batch whole, since {why}. {several} laptops are no faster than one."
-        )
+        words = unaudited.whole_words(why, too_late=too_late, in_doubt=self.keeper.in_doubt)
+        self.say_once(words, difference=too_late)
 
     def take_back(self, undo: Undo | EagerUndo) -> list[Any]:
         """Undoes a call during which a member left. Returns the batches that it read, to be repeated."""

@@ -20,7 +20,7 @@ from core.trainer.exact.members.collectives import Collectives, LeftMidway
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.members.trace_record import TraceRecord
-from core.trainer.exact.steps import auditable, calibration, data_end, log_values, while_loop
+from core.trainer.exact.steps import auditable, calibration, data_end, log_values, unaudited, while_loop
 from core.trainer.exact.steps.audit import Auditor
 from core.trainer.exact.steps.batch_queue import BatchQueue
 from core.trainer.exact.steps.calls import TracedCalls
@@ -254,9 +254,8 @@ class Loop:
                 return self._of_batches(traced, batches, iterator.element_spec)
 
     @property
-    def sharings(self) -> list[Sharing]:
-        """How the rows of each kind of step seen so far are shared."""
-        return [traced.sharing for traced in self._traced.values()]
+    def unaudited(self) -> str:
+        return unaudited.among(self._traced.values())
 
     def _share(self, traced: Traced) -> None:
         """Sets the shares of this kind of step."""

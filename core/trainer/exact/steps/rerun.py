@@ -126,12 +126,8 @@ def go_back(engine: Engine, course: Course, sure_step: int | None, step: int) ->
     if not common:
         return
     moment = moments[max(common)]
-    doubt = (
-        f"The training went back to step {moment.step:,}, and some of the steps before it were not audited: "
-        "the result may differ from that of one laptop."
-    )
     try:
-        engine.keeper.go_back(moment, (doubt,) if moment.step > course.certain_at else ())
+        engine.keeper.go_back(moment)
     except OSError:
         _log.warning("A checkpoint could not be marked", exc_info=True)
     raise WentBack(

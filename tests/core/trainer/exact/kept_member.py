@@ -3,7 +3,8 @@
 Called as: python -m tests.core.trainer.exact.kept_member ORDER. Each of ORDER's `names` is a list in JSON,
 [name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` (in an epoch), `validating`
 (stopped at its end), `evaluating` (stopped between the fits), `doubted` (an audit finds a fault late),
-`differing` (likewise, but the training does not go back; then stopped in an epoch) or `resumed`; model
+`differing` (likewise, but the training does not go back; then stopped in an epoch), `unaware` (stopped before
+that audit) or `resumed`; model
 `noisy` (with Dropout), `drawing` (likewise; generators of the script's own draw in data and callbacks) or
 `late` (without Dropout, and its loss is of the batch as a whole from the 36th step on); resume: a
 checkpoint's folder.
@@ -204,6 +205,7 @@ def main() -> None:
             when = {
                 "stopped": in_epoch,
                 "differing": in_epoch,
+                "unaware": (1, 0, 16),
                 "validating": (1, 2, -1),
                 "evaluating": (0, 0, -1),
             }
@@ -226,7 +228,7 @@ def main() -> None:
             with installation.scope(), ExitStack() as changes:
                 if name not in CALIBRATED:
                     changes.enter_context(mock.patch.object(calibration, "wanted", lambda *_: False))
-                if kind in ("doubted", "differing"):
+                if kind in ("doubted", "differing", "unaware"):
                     # As with slow steps: audits only steps that are audited whatever the cost.
                     slow = mock.patch.object(AuditTime, "affords_at_first", lambda time, cost_s: False)
                     changes.enter_context(slow)

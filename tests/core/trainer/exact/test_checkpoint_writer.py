@@ -119,6 +119,7 @@ class Host:
 base, told, said, host = pathlib.Path(sys.argv[1]), {}, [], Host(differs=True, falls_back=False)
 tree = {"epoch": 1, "random": {"now": {"own": {}}}}
 model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+model.train_function = SimpleNamespace(unaudited="shared")
 
 def fit(keeper, joins=True):
     kept = keeper.begin(model, [])
@@ -141,7 +142,7 @@ host.chief = b"due"
 fit(always)
 told["not the own clock"], told["the chief's"] = host.own.decode(), newest(base / "always")
 head, later = checkpoints.newest(base / "always").head, Host()
-told["exactness"] = [head.exactness.told, head.exactness.audits.steps]
+told["exactness"] = [head.exactness.told, head.exactness.audits.steps, head.exactness.unaudited]
 resume = pathlib.Path(checkpoints.newest(base / "always").folder)
 resumed = Keeper(Checkpointing(base / "later", resume=resume), later)
 told["said again"], audits = later.said, resumed.exactness.audits
@@ -299,7 +300,7 @@ def test_checkpoints_are_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     assert (told["before the stop"], told["after the stop"]) == (None, 1)
     assert (told["not the own clock"], told["the chief's"]) == ("", 1)
     # What is known of the result travels with it: differences are said again, and audits counted on.
-    assert told["exactness"] == [["differs"], 7]
+    assert told["exactness"] == [["differs"], 7, "shared"]
     assert told["said again"] == {"differs": True}
     assert told["audits"] == [14, 4, "it runs eagerly"]
     # A fit that ends while the previous checkpoint is still being written is saved at a Stop, which waits

@@ -85,24 +85,27 @@ ON = (
 )
 EXACT = " The result is exact, but several laptops are no faster than one."
 AS_FAR = EXACT.replace("exact,", "exact, as far as the audits before it can tell,")
+BEFORE = "Some of the steps before the training was resumed were"
 MAY_DIFFER = " not audited: the result may differ from that of one laptop."
 
 
 @pytest.mark.parametrize(
-    ("confirmed", "certain", "again", "known", "words", "back_to"),
+    ("confirmed", "certain", "again", "known", "before", "words", "back_to"),
     [
-        (39, 39, 0, False, ON.format(140) + EXACT, None),
-        (39, 20, 19, False, ON.format(121) + EXACT, None),
-        (39, 20, 0, True, ON.format(140) + AS_FAR, None),
-        (39, 20, 0, False, f"{ON.format(140)} Some of the 39 steps before it were{MAY_DIFFER}", 120),
-        (32, 20, 0, False, f"{ON.format(140)} Steps 133 to 139 were{MAY_DIFFER}", 132),
-        (38, 38, 0, False, f"{ON.format(140)} Step 139 was{MAY_DIFFER}", 138),
+        (39, 39, 0, False, False, ON.format(140) + EXACT, None),
+        (39, 20, 19, False, False, ON.format(121) + EXACT, None),
+        (39, 20, 0, True, True, ON.format(140) + AS_FAR, None),
+        (39, 39, 0, False, True, f"{ON.format(140)} {BEFORE}{MAY_DIFFER}", None),
+        (39, 20, 0, False, False, f"{ON.format(140)} Some of the 39 steps before it were{MAY_DIFFER}", 120),
+        (32, 20, 0, False, True, f"{ON.format(140)} Steps 133 to 139 were{MAY_DIFFER}", 132),
+        (38, 38, 0, False, False, f"{ON.format(140)} Step 139 was{MAY_DIFFER}", 138),
     ],
 )
 def test_what_an_audit_found_is_told_with_its_cost_and_with_the_steps_that_may_be_wrong(
-    confirmed: int, certain: int, again: int, known: bool, words: str, back_to: int | None
+    confirmed: int, certain: int, again: int, known: bool, before: bool, words: str, back_to: int | None
 ) -> None:
-    """The 40th step of a trace, the training's 140th, is wrong."""
+    """The 40th step of a trace, the training's 140th, is wrong. ``before``: it was resumed, and steps before
+    that were not audited."""
     from core.trainer.exact.members.trace_record import TraceRecord
     from core.trainer.exact.steps.audited_values import Discrepancy
     from core.trainer.exact.steps.course import Course
@@ -110,9 +113,17 @@ def test_what_an_audit_found_is_told_with_its_cost_and_with_the_steps_that_may_b
 
     said: dict[str, bool] = {}
     engine = SimpleNamespace(
-        whole=set(), say_once=lambda words, difference=False: said.update({words: difference})
+        whole=set(),
+        innermost=SimpleNamespace(
+            model="the model", progress=SimpleNamespace(unaudited="shared" if before else "")
+        ),
+        say_once=lambda words, difference=False: said.update({words: difference}),
     )
-    at = {"confirmed_at": 100 + confirmed, "certain_at": 100 + certain, "is_known_since": known}
+    at: dict[str, Any] = {
+        "confirmed_at": 100 + confirmed,
+        "certain_at": 100 + certain,
+        "is_known_since": known,
+    }
     course = Course(steps=39, confirmed=confirmed, certain=certain, slower=1.94, **at)
     traced: Any = SimpleNamespace(course=course, record=TraceRecord())
     sharings = Sharings(engine, "the model", is_training=True)  # type: ignore[arg-type]
