@@ -122,7 +122,7 @@ def leave(out: Path, record: dict[str, Any]) -> None:
 def gathers(model: Any) -> bool:
     """Whether this member's losses had the predictions of all rows."""
     loop = getattr(model, "train_function", None)
-    return any(sharing.gathers for sharing in getattr(loop, "sharings", ()))
+    return any(traced.sharing.gathers for traced in getattr(loop, "_traced", {}).values())
 
 
 def main() -> None:

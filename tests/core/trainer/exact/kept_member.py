@@ -188,7 +188,7 @@ def main() -> None:
             (work / "log.csv").write_text(log.read_text() if log.exists() else "")
         os.chdir(work)
         host.stopping, host.step = False, 0
-        installation.say_again()
+        installation.begin_training()
         asked.forget()
         keeping = Checkpointing(
             work / "kept",
