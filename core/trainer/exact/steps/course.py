@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.project.checkpoint_store import Unaudited
+from core.trainer.exact.resume.fit_progress import FitProgress
 from core.vocabulary.progress import Audits
 
 WARM_UP = 64
@@ -16,6 +19,8 @@ AT_FIRST_S = 2.0
 """Extra time beside that share: while it lasts, every small step is audited."""
 TESTS_FIRST_S = 0.5
 """The same for steps of validations and ``evaluate``."""
+UNAUDITED_BEFORE = "Some of the steps before the training was resumed were"
+NOT_AUDITED = "not audited: the result may differ from that of one laptop."
 
 
 @dataclass(slots=True)
@@ -168,3 +173,28 @@ class Course:
     def may_have_missed(self, right: int) -> bool:
         """Whether the fault found may be in one of the first `right` steps, too: not all were audited."""
         return right > self.certain and not self.is_known_since
+
+
+def unaudited_among(traced: Iterable[Any]) -> Unaudited:
+    """How steps were shared that may be wrong."""
+    unsure = [each for each in traced if each.course.steps > each.course.certain]
+    if not unsure:
+        return ""
+    return "gathered" if all(each.sharing.gathers for each in unsure) else "shared"
+
+
+def unaudited_before(progress: FitProgress | None) -> Unaudited:
+    """How such steps were shared before the training was resumed, in the fit that was under way."""
+    return "" if progress is None else progress.unaudited
+
+
+def whole_words(why: str, *, too_late: bool, in_doubt: bool) -> str:
+    """Why all laptops compute whole batches. ``too_late``: steps were shared before the training was resumed,
+    and not audited. ``in_doubt``: the result is known to differ already."""
+    if too_late:
+        result = f"{UNAUDITED_BEFORE} {NOT_AUDITED}"
+    elif in_doubt:
+        result = "Several laptops are no faster than one."
+    else:
+        result = "The result is exact, but several laptops are no faster than one."
+    return f"Every laptop computes each batch whole, since {why}. {result}"

@@ -18,9 +18,9 @@ from core.trainer.exact.keras import local_state
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.fewer_bits import Residuals
 from core.trainer.exact.members.trace_record import Scalar, Site, TraceRecord, line_of
-from core.trainer.exact.steps import auditable, probe, unaudited
+from core.trainer.exact.steps import auditable, probe
 from core.trainer.exact.steps.audited_values import Discrepancy, metric_of
-from core.trainer.exact.steps.course import Course
+from core.trainer.exact.steps.course import NOT_AUDITED, UNAUDITED_BEFORE, Course, unaudited_before
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import OwnWrite, metrics_in_gradients, own_writes, states
 from core.trainer.exact.steps.probe import Verdict
@@ -64,7 +64,7 @@ class Sharings:
     def _unaudited_before(self) -> Unaudited:
         fit = self._engine.innermost
         of_this = self._is_training and fit is not None and fit.model is self._model
-        return unaudited.before(fit.progress) if of_this and fit is not None else ""
+        return unaudited_before(fit.progress) if of_this and fit is not None else ""
 
     def of(self, key: str) -> Sharing:
         return self._known.get(key, Sharing())
@@ -201,7 +201,7 @@ class Sharings:
         elif found.gathers and not known.gathers and self._unaudited_before == "shared":
             words = capitalised(_words_of_loss(traced.record, verdict))
             self._engine.say_once(
-                f"{words}. {unaudited.BEFORE} {unaudited.NOT_SURE}",
+                f"{words}. {UNAUDITED_BEFORE} {NOT_AUDITED}",
                 difference=True,
             )
         elif verdict.unseen is not None:
@@ -276,7 +276,7 @@ class Sharings:
         elif course.may_have_missed(right):
             some = f"Some of the {right:,} steps before it were"
         elif self._unaudited_before and not course.is_known_since:
-            some = unaudited.BEFORE
+            some = UNAUDITED_BEFORE
         else:
             so_far = ", as far as the audits before it can tell" if right > course.certain else ""
             self._engine.say_once(

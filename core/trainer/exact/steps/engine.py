@@ -22,8 +22,7 @@ from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
-from core.trainer.exact.steps import unaudited
-from core.trainer.exact.steps.course import TESTS_FIRST_S, AuditTime
+from core.trainer.exact.steps.course import TESTS_FIRST_S, AuditTime, whole_words
 from core.trainer.exact.steps.data import SharedEpochIterator
 from core.trainer.exact.steps.fit import Fit
 from core.trainer.exact.steps.reports import Costs, StepReports
@@ -380,7 +379,7 @@ class Engine:
     def compute_whole(self, model: Any, why: str, *, too_late: bool = False) -> None:
         """Makes every member compute whole batches of this model, from the next trace on."""
         self.whole.add(model)
-        words = unaudited.whole_words(why, too_late=too_late, in_doubt=self.keeper.in_doubt)
+        words = whole_words(why, too_late=too_late, in_doubt=self.keeper.in_doubt)
         self.say_once(words, difference=too_late)
 
     def take_back(self, undo: Undo | EagerUndo) -> list[Any]:

@@ -20,10 +20,11 @@ from core.trainer.exact.members.collectives import Collectives, LeftMidway
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.members.trace_record import TraceRecord
-from core.trainer.exact.steps import auditable, calibration, data_end, log_values, unaudited, while_loop
+from core.trainer.exact.steps import auditable, calibration, data_end, log_values, while_loop
 from core.trainer.exact.steps.audit import Auditor
 from core.trainer.exact.steps.batch_queue import BatchQueue
 from core.trainer.exact.steps.calls import TracedCalls
+from core.trainer.exact.steps.course import unaudited_among
 from core.trainer.exact.steps.data import Portion, next_batches
 from core.trainer.exact.steps.division import Sharings
 from core.trainer.exact.steps.engine import Engine
@@ -255,7 +256,7 @@ class Loop:
 
     @property
     def unaudited(self) -> str:
-        return unaudited.among(self._traced.values())
+        return unaudited_among(self._traced.values())
 
     def _share(self, traced: Traced) -> None:
         """Sets the shares of this kind of step."""
