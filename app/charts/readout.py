@@ -14,6 +14,7 @@ from core.history.best import better
 from core.report.points import MEASURED, Axis, RunPoints
 from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.progress import not_finite
 
 MOST_ENDS = 6
 """With more lines, only validation's last values are shown: readers comparing runs look at these."""
@@ -26,7 +27,7 @@ def brief(value: float, digits: int = 4) -> str:
     ``digits``: significant ones, where the thousands are not written out.
     """
     if not isfinite(value):
-        return "NaN" if value != value else "infinite"
+        return not_finite(value)
     words = f"{value:.{digits}g}"
     return f"{value:,.0f}" if 1e3 <= abs(float(words)) < 1e6 else words
 

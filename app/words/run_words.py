@@ -18,7 +18,7 @@ from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.laptops import gone
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan
-from core.vocabulary.progress import EpochEnd, Progress, Summary
+from core.vocabulary.progress import EpochEnd, Progress, Summary, not_finite
 from core.vocabulary.state import MemberState, Run, State
 from core.vocabulary.text import capitalised, plain
 from core.vocabulary.text import listed as listed_names
@@ -113,13 +113,11 @@ def come_words(coming: MemberState | JoinProgressed) -> str:
 
 
 def left_words(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
-    """``Ben left: The trainer was killed. Anna goes on alone.`` The end only if nobody is coming back."""
-    others = [names[device] for device in run.staying]
+    """``Ben was lost: The trainer was killed. Anna goes on alone.`` The end only if nobody is coming back."""
     back = isinstance(run.phase, phases.Stopping | phases.Stopped) and run.phase.back
+    others = [] if back else [names[device] for device in run.staying]
     return [
-        f"{names[device]} left: {plain(member.left.what, 300)}"
-        if back
-        else problems.left(names[device], member.left, others)
+        problems.left(names[device], member.left, others)
         for device, member in run.members.items()
         if member.left is not None
     ]
@@ -145,7 +143,7 @@ def epoch_line(epoch: EpochEnd) -> str:
 def number(value: float) -> str:
     """Four significant digits, as people read them."""
     if not isfinite(value):
-        return "NaN" if value != value else "infinite"
+        return not_finite(value)
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.3e}"
 
 
@@ -293,7 +291,8 @@ def summary_lines(
     if summary.audits is not None:
         lines.append(sentences.audits_words(summary.audits))
     lines += [
-        f"{names.get(device, short(device))} left after {step:,} steps, and the run went on without it"
+        f"{names.get(device, short(device))} took part for {units.number_of(step, 'step')}; "
+        "the run went on without it"
         for device, step in ((DeviceId(device), step) for device, step in summary.left.items())
     ]
     lines += difference_lines(summary, names)

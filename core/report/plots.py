@@ -16,6 +16,7 @@ from functools import cache
 import msgspec
 
 from core.report.curves import Curve, Panel
+from core.vocabulary.progress import not_finite
 from core.vocabulary.text import plain
 from core.vocabulary.versions import ROOT
 
@@ -84,5 +85,4 @@ def _end(curve: Curve) -> str:
     """What the curve has become, if its last value is no finite number."""
     if not curve.bad or (curve.points and curve.points[-1][0] >= curve.bad[-1][0]):
         return ""
-    value = curve.bad[-1][1]
-    return "NaN" if value != value else "infinite"
+    return not_finite(curve.bad[-1][1])

@@ -10,6 +10,7 @@ from core.exchange import problems as exchange
 from core.vocabulary import units
 from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.laptops import gone
 from core.vocabulary.limits import CONSENT_S, FINISH_S, OUTPUTS_S, RECEIVE_S, SILENT_S
 from core.vocabulary.phases import ARGUMENTS_REFUSED, Exit, ExitReason
 from core.vocabulary.plan import Plan
@@ -215,13 +216,18 @@ def why_lost(plan: Plan, problem: Problem) -> Problem:
     return problem
 
 
-def left(name: str, why: Problem, others: Sequence[str], step: int = 0) -> str:
-    """``ben left at step 812: The trainer was killed. anna goes on alone.``"""
-    where = f"step {step:,}" if step else ""
-    go_on = f"{listed(others)} {'goes on alone' if len(others) == 1 else 'go on'}"
+def left(name: str, why: Problem, others: Sequence[str] = (), step: int = 0) -> str:
+    """``ben was lost at step 812: The trainer was killed. anna goes on alone.`` Who goes on is not said
+    without ``others``."""
+    said, where, since = plain(why.what, 300), f"step {step:,}" if step else "", ""
     if why.code == LEFT_RUN:
-        return f"{plain(why.what, 300)} {go_on}{where and f' from {where}'}."
-    return f"{name} left{where and f' at {where}'}: {plain(why.what, 300)} {go_on}."
+        since = where and f" from {where}"
+    else:
+        went = "left" if gone(why) == "left" else "was lost"
+        said = f"{name} {went}{where and f' at {where}'}: {said}"
+    if not others:
+        return said
+    return f"{said} {listed(others)} {'goes on alone' if len(others) == 1 else 'go on'}{since}."
 
 
 def lost_starter(name: str, problem: Problem) -> Problem:

@@ -17,7 +17,7 @@ from core.trainer.reporter import Reporter
 from core.vocabulary import trainer_messages
 from core.vocabulary.bounds import MOST_LOGS, NAME
 from core.vocabulary.plan import split_rows
-from core.vocabulary.progress import Diverged, EpochEnd, Expectation, NotFinite, Progress
+from core.vocabulary.progress import Diverged, EpochEnd, Expectation, NotFinite, Progress, not_finite
 
 STEP_EVERY_S = 0.1
 """Seconds between two reported steps. The only throttle between Keras and a plot: here it saves training from
@@ -258,7 +258,7 @@ class ReportingObserver:
 
 def _not_finite(logs: Mapping[str, float]) -> NotFinite:
     return {
-        name[:NAME]: "NaN" if math.isnan(value) else "infinite" if value > 0 else "-infinite"
+        name[:NAME]: not_finite(value)
         for name, value in islice(logs.items(), MOST_LOGS)
         if not math.isfinite(value)
     }

@@ -31,6 +31,13 @@ NotFinite = Annotated[dict[Name, Literal["NaN", "infinite", "-infinite"]], msgsp
 _FLOATS = {"NaN": nan, "infinite": inf, "-infinite": -inf}
 
 
+def not_finite(value: float) -> Literal["NaN", "infinite", "-infinite"]:
+    """What a value is that is no finite number."""
+    if value != value:
+        return "NaN"
+    return "infinite" if value > 0 else "-infinite"
+
+
 def floats(metrics: NotFinite) -> dict[str, float]:
     return {name: _FLOATS[what] for name, what in metrics.items()}
 
@@ -143,9 +150,9 @@ Blamed = Literal["unlike", "steps", "wire", "shares", "load"]
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """Advice if several laptops are hardly faster than one of them alone.
 
-    ``cause``: ``unlike``: the slowest adds little; ``steps``: they are too small to meet in each; ``wire``:
-    it is too slow; ``shares``: the fixed ones do not fit the laptops' speeds; ``load``: other programs, or a
-    small batch.
+    ``cause``: ``unlike``: the slowest adds little; ``steps``: they are too short for an exchange in each;
+    ``wire``: it is too slow; ``shares``: the fixed ones do not fit the laptops' speeds; ``load``: other
+    programs, or a small batch.
     """
 
     cause: Blamed

@@ -227,6 +227,6 @@ def test_a_loop_of_batches_goes_on_without_a_lost_laptop_and_says_that_it_stays_
         np.testing.assert_allclose(got[name], weights, rtol=0, atol=CLOSE, err_msg=name)
     lines = (anna.home.runs / run / LOGS / TANDEM_LOG).read_text().splitlines()
     (unkept,) = (number for number, line in enumerate(lines) if "train_on_batch keeps no checkpoints" in line)
-    (lost,) = (number for number, line in enumerate(lines) if "ben left" in line or "without ben" in line)
+    (lost,) = (number for number, line in enumerate(lines) if "ben was lost" in line or "without ben" in line)
     (away,) = (number for number, line in enumerate(lines) if "ben does not come back while" in line)
     assert unkept < lost < away, lines

@@ -105,22 +105,23 @@ def test_an_epoch_without_a_finite_value_has_its_time_alone() -> None:
     assert run_words.epoch_line(epoch) == "epoch 1/2: loss 0.5000 (1.2 s)"
     assert run_words.epoch_line(replace(epoch, logs={})) == "epoch 1/2 (1.2 s)"
     lost = replace(epoch, not_finite={"val_loss": "NaN", "mae": "-infinite"})
-    assert run_words.epoch_line(lost) == "epoch 1/2: loss 0.5000, mae infinite, val_loss NaN (1.2 s)"
+    assert run_words.epoch_line(lost) == "epoch 1/2: loss 0.5000, mae -infinite, val_loss NaN (1.2 s)"
 
 
 def test_who_left_is_said_with_the_reason_and_who_goes_on() -> None:
     names = {ME: "here", OTHER: "other", DeviceId("x"): "third"}
     gone = MemberState(left=Problem(code="killed", what="Its trainer was killed."))
     run = Run(plan=plan(OTHER), phase=phases.Training(), members={ME: MemberState(), OTHER: gone})
-    assert run_words.left_words(run, names) == ["other left: Its trainer was killed. here goes on alone."]
+    assert run_words.left_words(run, names) == ["other was lost: Its trainer was killed. here goes on alone."]
     assert run_words.member_words(gone) == "lost: Its trainer was killed."
     assert run_words.share_words(run, OTHER) == ""
     more = replace(run, members={**run.members, DeviceId("x"): MemberState()})
-    assert run_words.left_words(more, names) == ["other left: Its trainer was killed. here and third go on."]
+    both = ["other was lost: Its trainer was killed. here and third go on."]
+    assert run_words.left_words(more, names) == both
     back = replace(run, phase=phases.Stopping(back=("other",)))
-    assert run_words.left_words(back, names) == ["other left: Its trainer was killed."]
+    assert run_words.left_words(back, names) == ["other was lost: Its trainer was killed."]
     said = run_words.summary_lines(Summary(left={OTHER: 1_812}), names, "")
-    assert said == ["other left after 1,812 steps, and the run went on without it"]
+    assert said == ["other took part for 1,812 steps; the run went on without it"]
 
 
 def test_the_end_says_what_came_out() -> None:

@@ -74,10 +74,10 @@ def test_a_runs_start_is_said_once_however_often_its_plan_is_reported(core: Fake
     assert [words for words in said if "started a run" in words] == ["here started a run of digits.py."]
 
 
-def test_that_a_laptop_left_is_said_with_the_reason(core: FakeCore) -> None:
+def test_that_a_laptop_was_lost_is_said_with_the_reason(core: FakeCore) -> None:
     core.happen(*world.linked(name="ben"), *world.begun())
     left = ev.MemberLeft(run=world.RUN, device=OTHER, problem=PROBLEM)
-    assert said_of(core, left) == [(f"ben left: {PROBLEM.what} here goes on alone.", False)]
+    assert said_of(core, left) == [(f"ben was lost: {PROBLEM.what} here goes on alone.", False)]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_a_value_that_is_no_number_has_its_mark_and_its_word_where_it_is_the_las
     (panel,) = told(Panel("loss", [Curve("loss", [(1.0, 0.5), (9.0, 0.4)], bad=bad)]))
     (curve,) = panel["curves"]
     assert curve["bad"] == [[3.0, "NaN"], [4.0, "up"], [5.0, "down"]] and curve["end"] == ""
-    for last, word in ((math.nan, "NaN"), (math.inf, "infinite")):
+    for last, word in ((math.nan, "NaN"), (math.inf, "infinite"), (-math.inf, "-infinite")):
         (panel,) = told(Panel("loss", [Curve("loss", [(1.0, 0.5)], bad=[(9.0, last)])]))
         assert panel["curves"][0]["end"] == word and panel["curves"][0]["y"] == [0.5]
 

@@ -762,7 +762,7 @@ async def test_the_others_go_on_without_a_trainer_that_was_killed(three: Lan, sp
     assert anna.trainers[0].orders == cleo.trainers[0].orders == [MeetWithout(generation=1, gone=(1,))]
     for node in (anna, ben, cleo):
         await three.wait_until(
-            lambda node=node: "Ben left at step 1: It was killed. Anna and Cleo go on." in said(node)  # type: ignore[misc]
+            lambda node=node: "Ben was lost at step 1: It was killed. Anna and Cleo go on." in said(node)  # type: ignore[misc]
         )
         assert isinstance(node.phase, Training)
     for node in (anna, cleo):
@@ -781,7 +781,7 @@ async def test_stop_on_a_laptop_that_has_left_frees_it_and_nobody_else(lan: Lan,
     anna, ben = both(lan)
     await train(lan, spec)
     ben.trainers[0].end(failing("out-of-memory", "It was too much."))
-    await lan.wait_until(lambda: "Ben left" in said(ben))
+    await lan.wait_until(lambda: "Ben was lost" in said(ben))
     ben.runs.stop()
     await lan.wait_until(lambda: not ben.runs.busy)
     assert ben.phase == Stopped(by="Ben") and anna.runs_a_trainer

@@ -102,7 +102,8 @@ def test_the_others_go_on_without_a_lost_member_and_finish(lose: Callable[[World
         assert world.members[device].orders == [MeetWithout(generation=1, gone=(1,))]
         assert -1 in world.members[device].trainers.values(), "nobody asks them to end"
     assert "away" not in world.waits
-    assert f"Ben's left at step 1: {event.problem.what}" in world.said()
+    went = "left" if event.problem.code in ("closed", "stopped") else "was lost"
+    assert f"Ben's {went} at step 1: {event.problem.what}" in world.said()
     ends(world, *others)
     assert isinstance(world.phase, Finished)
     assert world.state.run is not None and world.state.run.summary is not None
