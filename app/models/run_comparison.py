@@ -12,7 +12,6 @@ from core.history.best import beats, better, deciding
 from core.speed.sentences import chosen_words, speed_up, steps_words
 from core.vocabulary import units
 from core.vocabulary.answers import RunEntry
-from core.vocabulary.progress import Summary
 from core.vocabulary.text import plain
 
 MOST_METRICS = 8
@@ -142,7 +141,7 @@ def _verdict(entries: Sequence[RunEntry], labels: Sequence[str]) -> tuple[str, i
     lost = [place for place, entry in enumerate(entries) if entry.summary.diverged is not None]
     if len(lost) == len(entries):
         return "None was better: the loss of each became NaN or infinite.", None
-    if lost and len(lost) == len(entries) - 1:
+    if lost and len(lost) == len(entries) - 1 and values[order[0]]:
         return f"“{labels[order[0]]}” was better: {_lost(entries, labels, lost)}.", order[0]
     if lost:
         rest = [place for place in range(len(entries)) if place not in lost]
@@ -232,14 +231,20 @@ def _results(entries: Sequence[RunEntry]) -> list[Line]:
         )
     )
     lines.append(Line("Trained", tuple(steps_words(entry.summary) for entry in entries)))
-    as_on_one = Line("As on one machine", tuple(_as_on_one(entry.summary) for entry in entries))
-    return [*lines, as_on_one] if set(as_on_one.values) != {"yes"} else lines
+    as_on_one = Line("As on one machine", tuple(_as_on_one(entry) for entry in entries))
+    return lines if {"yes", ""}.issuperset(as_on_one.values) else [*lines, as_on_one]
 
 
-def _as_on_one(summary: Summary) -> str:
+def _as_on_one(entry: RunEntry) -> str:
+    """``""``: nobody knows, as without a step, or with the script's own strategy on several laptops."""
+    summary = entry.summary
+    if not summary.steps:
+        return ""
     if chosen := chosen_words(summary):
         return f"no: {chosen}"
-    return "perhaps not" if summary.told else "yes"
+    if summary.told:
+        return "perhaps not"
+    return "yes" if summary.audits is not None or len(entry.devices) == 1 else ""
 
 
 def _settings(entries: Sequence[RunEntry]) -> list[Line]:

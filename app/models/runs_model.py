@@ -15,7 +15,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from app.words.run_words import PHASES, number
 from core.history.best import better, deciding
-from core.speed.sentences import inexact_words, speed_up, times
+from core.speed.sentences import chosen_words, inexact_words, speed_up, times
 from core.vocabulary import units
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.ids import started_s
@@ -226,7 +226,7 @@ def kind(entry: RunEntry) -> str:
 def _state_more(entry: RunEntry) -> str:
     by = f"on {plain(entry.phase.by, 40)}" if isinstance(entry.phase, Stopped) and entry.phase.by else ""
     differs = "not as on one machine" if isinstance(entry.phase, Finished) and entry.summary.differs else ""
-    inexact = inexact_words(entry.summary)
+    inexact = chosen_words(entry.summary) if differs else inexact_words(entry.summary)
     return ", ".join(filter(None, (by, diverged_words(entry), differs, inexact, goes_on_from(entry))))
 
 

@@ -12,7 +12,7 @@ from app.models.run_comparison import POSITIONAL, Line, compared, flags, labels_
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Stopped
-from core.vocabulary.progress import Best, Diverged, Summary
+from core.vocabulary.progress import Audits, Best, Diverged, Summary
 from tests.app import world
 
 
@@ -76,6 +76,11 @@ def test_a_run_whose_loss_became_nan_is_never_better() -> None:
     found = compared([lost(best), good, lost(replace(worst, best={}), "infinite")])
     assert found.better == 1
     assert found.verdict == "“b” was better: the loss of “a” became NaN, and that of “c” became infinite."
+    found = compared([lost(best), replace(good, best={}, summary=Summary())])
+    assert (found.verdict, found.better) == (
+        "They have no common metric that shows which was better. The loss of “a” became NaN.",
+        None,
+    )
     found = compared([lost(best), lost(good)])
     assert (found.verdict, found.better) == (
         "None was better: the loss of each became NaN or infinite.",
@@ -117,21 +122,29 @@ def test_a_state_that_differs_is_among_the_lines() -> None:
 
 
 def test_runs_that_are_not_one_machines_say_so_beside_those_that_are() -> None:
-    rare, narrow, told = (
-        Summary(met_every=32),
-        Summary(met_every=16, sent_bits=8),
-        Summary(told=("A metric of the batch as a whole.",)),
+    exact = Summary(steps=9, audits=Audits(steps=9, audited=4))
+    summaries = (
+        exact,
+        replace(exact, met_every=32),
+        replace(exact, met_every=16, sent_bits=8),
+        replace(exact, told=("A metric of the batch as a whole.",)),
+        Summary(),
+        Summary(steps=9),
     )
-    found = compared(
-        [run(0), *(replace(run(at + 1), summary=each) for at, each in enumerate((rare, narrow, told)))]
-    )
-    assert line(found.lines, "As on one machine").values == (
+    entries = [replace(run(at), summary=each) for at, each in enumerate(summaries)]
+    alone = replace(run(6), summary=Summary(steps=9), devices=("here",))
+    assert line(compared([*entries, alone]).lines, "As on one machine").values == (
         "yes",
         "no: met every 32 steps",
         "no: met every 16 steps, gradients sent in 8 bits",
         "perhaps not",
+        "",
+        "",
+        "yes",
     )
-    assert "As on one machine" not in compared([run(0), run(1)]).same, "as one expects"
+    sound = compared([entries[0], entries[4], alone])
+    assert all(each.name != "As on one machine" for each in sound.lines), "as one expects"
+    assert "As on one machine" not in sound.same
 
 
 @given(words=st.lists(st.text(max_size=20), max_size=8), values=st.lists(st.floats(), min_size=2, max_size=5))
