@@ -33,10 +33,10 @@ from core.vocabulary.text import capitalised, listed
 
 PARTS = 1000
 TICK_MS = 1000
-RARELY = "Stop, and train again meeting rarely"
+RARELY = "Stop and restart with rare meetings"
 _RARELY_HINT = (
-    "Ends at the end of a step; what the script saves by then is kept. Then it begins anew, and its result "
-    "is not that of one machine."
+    "Stops this run after the current step and keeps what the script has saved. A new run starts from the "
+    "beginning; its result is not that of one machine."
 )
 BACK_S = 15.0
 """How long the return of a laptop is shown."""
@@ -189,12 +189,11 @@ class RunProgress(Card):
 
     def _show_why(self, run: Run, names: dict[DeviceId, str], waiting: str, me: DeviceId | None) -> None:
         said = expected(run.expectation, run.plan, names)
-        helps = advice_words(said.advice, WINDOW)
-        gains = said.advice is not None and said.advice.rarely is not None
+        gains = said.advice is not None and said.advice.rarely is not None and said.advice.rarely > 1
         self.rarely.setVisible(gains and run.plan.starter == me and isinstance(run.phase, Training))
         for label, words in (
             (self.expected, said.what),
-            (self.advice, f"For the next run: {helps}" if helps else ""),
+            (self.advice, advice_words(said.advice, WINDOW)),
             (self.waiting, waiting),
         ):
             label.say_or_hide(words)

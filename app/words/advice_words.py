@@ -51,7 +51,7 @@ def advice_words(advice: Advice | None, face: Face) -> str:
             words = f"{advice.fastest} is {faster}× as fast as {advice.slowest}, which adds little."
         case "steps":
             words = (
-                f"Steps are too small to meet in each: {advice.fastest} alone does one in "
+                f"Steps are too short for an exchange in each: {advice.fastest} alone takes "
                 f"{units.duration(advice.fast_s)}. Use a larger batch_size{_twice(advice)}, or set "
                 "steps_per_execution."
             )

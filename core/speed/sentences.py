@@ -264,10 +264,10 @@ def _against(expectation: Expectation, plan: Plan, names: Names | None) -> str:
         (expectation.alone_s[rank] / expectation.step_s, _member(rank, plan, names))
         for rank in _baselines(expectation, plan)
     ]
-    words = _than(*said[0])
+    words = than(*said[0])
     for gain, name in said[1:]:
         joint = ", but " if said[0][0] < WORTH <= gain else " and "
-        words += joint + _than(gain, name).removeprefix("about ")
+        words += joint + than(gain, name).removeprefix("about ")
     return words
 
 
@@ -290,7 +290,8 @@ def _both(before: float, after: float, name: str) -> str:
     return f"Expected {times(before)}×, measured {times(after)}× the speed of {name} alone"
 
 
-def _than(gain: float, name: str) -> str:
+def than(gain: float, name: str) -> str:
+    """``about 1.7× as fast as anna alone``, ``2.1× slower than anna alone``."""
     words = compared(gain)
     return f"{words} {'than' if words.endswith('er') else 'as'} {name} alone"
 

@@ -24,6 +24,7 @@ BATCH = Declared(names=("-b", "--batch-size"), kind="int", default="64")
 DRAFT = RunDraft()
 READ = world.script_read()
 ALONE = "Train on this laptop alone"
+RARELY = "Meet rarely (about 1.5× as fast as anna alone)"
 
 
 def offers(
@@ -47,8 +48,8 @@ def offered(
     ("cause", "words"),
     [
         ("unlike", [ALONE]),
-        ("steps", ["Meet rarely (about 1.5× as fast)", "Use --batch-size 128", ALONE]),
-        ("wire", ["Send half the bytes", "Meet rarely (about 1.5× as fast)", "Use --batch-size 128", ALONE]),
+        ("steps", [RARELY, "Use --batch-size 128", ALONE]),
+        ("wire", ["Send half the bytes", RARELY, "Use --batch-size 128", ALONE]),
         ("shares", ["Share by speed", ALONE]),
         ("load", ["Use --batch-size 128", ALONE]),
     ],
@@ -59,9 +60,7 @@ def test_each_cause_has_what_helps(cause: Blamed, words: list[str]) -> None:
 
 def test_what_is_offered_is_done_in_the_form() -> None:
     found = offered()
-    half, rarely, alone = (
-        found[words].draft for words in ("Send half the bytes", "Meet rarely (about 1.5× as fast)", ALONE)
-    )
+    half, rarely, alone = (found[words].draft for words in ("Send half the bytes", RARELY, ALONE))
     assert half is not None and rarely is not None and alone is not None
     assert (half.options.wire, half.options.sync) == ("bf16", "exact")
     assert (rarely.options.wire, rarely.options.sync) == ("f32", "rare")
@@ -73,6 +72,14 @@ def test_what_was_chosen_is_not_offered_again() -> None:
     assert list(offered(draft=chosen)) == ["Use --batch-size 128", ALONE]
     assert ALONE not in offered(draft=RunDraft(left_out=frozenset({OTHER})))
     assert ALONE not in offered(here=False), "the other laptop is the faster one"
+
+
+def test_rare_meetings_slower_than_one_laptop_are_not_offered() -> None:
+    slower = PlanMade(
+        plan=world.plan(), expectation="Last time: slow.", advice=replace_struct(ADVICE, rarely=0.9)
+    )
+    assert not any(each.words.startswith("Meet rarely") for each in offers("speed", slower))
+    assert RARELY in offered()
 
 
 def test_training_alone_is_not_offered_where_together_is_faster() -> None:

@@ -162,7 +162,7 @@ def test_what_would_help_is_reported_under_why(core: FakeCore, live: TrainLive) 
     core.happen(world.measured(replace(world.EXPECTED, step_s=0.3, wire_s=0.25)))
     assert "3.0× slower than here alone" in live.progress.expected.text()
     assert live.progress.advice.isVisible()
-    assert live.progress.advice.text().startswith("For the next run: ")
+    assert live.progress.advice.text().startswith("Use a cable, a faster network or a larger batch_size")
     assert "meet rarely (Options: on slow networks, meet rarely: about" in live.progress.advice.text()
 
 
@@ -236,6 +236,9 @@ def test_only_where_the_run_was_started_is_there_a_button_for_rare_meetings(
     assert live.progress.rarely.isVisible() is (starter == ME)
     core.happen(world.measured())
     assert not live.progress.rarely.isVisible(), "exact steps gain nearly as much"
+    core.happen(world.measured(replace(world.EXPECTED, step_s=0.4, wire_s=0.25)))
+    assert "meet rarely" in live.progress.advice.text()
+    assert not live.progress.rarely.isVisible(), "one laptop alone would be faster"
 
 
 def test_the_header_says_how_much_faster_than_this_laptop_alone(core: FakeCore, live: TrainLive) -> None:

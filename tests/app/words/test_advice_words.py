@@ -37,7 +37,7 @@ def advice_on(cause: Blamed) -> Advice:
         ("unlike", "anna is 12× as fast as ben, which adds little. Train"),
         (
             "steps",
-            "Steps are too small to meet in each: anna alone does one in 3 ms. Use a larger batch_size "
+            "Steps are too short for an exchange in each: anna alone takes 3 ms. Use a larger batch_size "
             "(twice the rows: 1.2× slower), or set steps_per_execution. Or meet rarely (--sync rare: about "
             "1.5× as fast); the result is then not that of one machine. Or train",
         ),
