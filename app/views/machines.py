@@ -44,8 +44,8 @@ class MachinesView(View):
         self.cards: dict[DeviceId, MachineCard] = {}
         page = Page(
             self.title,
-            "GPU, CPU, memory and network of each laptop, now and in the last ten minutes "
-            "since this window opened.",
+            "GPU, CPU, memory and network of each laptop, now and over the last ten minutes. "
+            "Recording starts when this window opens.",
         )
         self.setLayout(column(page))
         self.waiting = Label("", "warning", wraps=True)

@@ -31,8 +31,8 @@ WIRES: dict[Wire, str] = {
     "f32": "float32, exact",
     "bf16": "bfloat16, half the bytes (not exact)",
     "fp16": "float16, half the bytes (not exact)",
-    "int8": "8-bit numbers, a quarter of the bytes between two (not exact)",
-    "auto": "bfloat16 for large models (not exact)",
+    "int8": "8-bit numbers, a quarter of the bytes with two laptops (not exact)",
+    "auto": "bfloat16 for large models (then not exact)",
 }
 assert set(WIRES) == set(get_args(Wire))
 MOST_SEED = (1 << 31) - 1

@@ -247,11 +247,10 @@ class SaveDiagnostics(Tagged, frozen=True, kw_only=True):
 
 
 class Quit(Tagged, frozen=True, kw_only=True):
-    """End this node: its run is stopped, its trainers end."""
+    """End this node: its run is stopped, its trainers end. ``leaves``: the system ends the node; the others
+    go on with its run, and this node's next start does so too, or offers to."""
 
     leaves: bool = False
-    """The system ends it, not its user: the others go on with a run that was started here, and the next start
-    of this node does so too, or offers to."""
 
 
 Command = (

@@ -331,7 +331,7 @@ class MemberEnded(MemberEvent, frozen=True, kw_only=True):
 
 
 class MemberLeft(MemberEvent, frozen=True, kw_only=True):
-    """This member is gone for good, and the others go on without it. ``problem``: why."""
+    """The others go on without this member; it can return only in a resumed run. ``problem``: why."""
 
     problem: Problem
 
