@@ -207,7 +207,7 @@ def test_the_start_time_comes_from_the_runs_id_on_every_laptop() -> None:
 
 def test_one_laptop_alone_has_no_share() -> None:
     alone = shown(run_told(plan=plan_of((ANNA,))), exits=[])
-    assert "one laptop" in alone.text and "Laptops laptop share" in alone.text
+    assert "one laptop" in alone.text and "Laptops laptop samples/s" in alone.text
     assert " of 1 " not in alone.text
 
 
