@@ -435,7 +435,7 @@ STUMBLED_OVER = (
 )
 
 
-def test_readers_find_no_sentence_again_that_they_stumbled_over() -> None:
+def test_no_sentence_that_readers_stumbled_over_returns() -> None:
     """Each has a plain one in its place."""
     found = []
     for path in (*HOUSE, *DOCUMENTS):

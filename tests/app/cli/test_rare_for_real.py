@@ -136,7 +136,7 @@ async def exists(look: Callable[[], object]) -> None:
     raise AssertionError("it was never written")
 
 
-async def test_it_is_said_in_json_lines_list_record_and_report_and_accepts_no_other_difference(
+async def test_rare_meetings_are_named_with_every_result_and_excuse_no_other_difference(
     tmp_path: Path,
 ) -> None:
     script = script_in(tmp_path)

@@ -132,7 +132,7 @@ async def test_ctrl_c_stops_then_terminates_then_leaves() -> None:
         pytest.param(False, 3, [], id="it goes on in another process"),
     ],
 )
-async def test_when_the_system_ends_the_command_the_run_goes_on(
+async def test_when_the_system_ends_the_command_the_run_goes_on_unless_it_would_be_lost(
     own: bool, epochs: int, sent: list[Command]
 ) -> None:
     node, screen, interrupts = running(), Words(), Interrupts()
@@ -328,7 +328,7 @@ async def test_an_acceptance_is_said_before_the_start_and_can_be_withdrawn(
     assert changes == ([("d",)] if said == "no longer" else [])
 
 
-async def test_what_the_user_chose_and_is_not_exact_is_said_and_ok() -> None:
+async def test_fewer_bits_are_reported_and_the_run_is_ok() -> None:
     summary = ev.RunSummarised(run=RUN, summary=Summary(steps=9, sent_bits=8))
     words = "gradients sent in 8 bits: not the result of one machine"
     for screen in (Words(json=True), Words()):

@@ -450,7 +450,7 @@ async def test_a_folder_with_pickles_is_announced_as_such(tmp_path: Path, spec: 
         await end(lan)
 
 
-async def test_a_folder_without_pickles_is_not(tmp_path: Path, spec: RunSpec) -> None:
+async def test_a_folder_without_pickles_is_announced_as_without_code(tmp_path: Path, spec: RunSpec) -> None:
     async with Lan(tmp_path) as lan:
         (data,) = (await run(lan, spec)).data
         assert not data.may_carry_code

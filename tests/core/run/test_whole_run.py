@@ -164,7 +164,7 @@ def test_every_run_ends_once_and_with_all_its_trainers(
 
 @pytest.mark.complete
 @pytest.mark.timeout(3600)
-def test_every_run_of_a_hundred_thousand_does_so() -> None:
+def test_a_hundred_thousand_runs_end_once_and_with_all_their_trainers() -> None:
     """In half of them the training is under way before anything else happens."""
     for seed in range(ORDERS):
         any_of = random.Random(seed)

@@ -227,7 +227,9 @@ def test_what_no_sound_member_brings_to_a_meeting_is_refused_by_its_name(
     ],
     ids=["short", "overflow", "nan"],
 )
-def test_the_same_at_a_flush_in_float32(tmp_path: Path, data: bytes, code: str) -> None:
+def test_what_no_sound_member_brings_to_a_flush_in_float32_is_refused_by_its_name(
+    tmp_path: Path, data: bytes, code: str
+) -> None:
     with meeting(tmp_path, 2) as exchanges:
         anna, ben = members(exchanges)
         refuses = Beside(partial(reaches, anna, 0, whole=True))
