@@ -146,7 +146,7 @@ class OptionsFold(Fold):
         self._sync = draft.options.sync
         self._rare.setChecked(self._sync != "exact")
         self._downloads.setChecked(draft.options.downloads)
-        self._waits.setChecked(draft.options.go_on_s > GO_ON_S)
+        self._waits.setChecked(draft.options.go_on_s >= draft.options.away_s)
         self._opens.setText(draft.opens)
         self._data.setText(draft.data)
         usual = (None, None, RunOptions(), "", "")

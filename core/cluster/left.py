@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 class LeftShares:
-    """Who left keeps its part compared with all who are still there, whose shares may change."""
+    """Members that left keep their shares relative to those present, whose shares may change."""
 
     def __init__(self) -> None:
         self._parts: dict[int, float] = {}
         """By rank, of those that left: the share per share of the others together."""
 
     def leave(self, shares: Sequence[int], there: Sequence[int]) -> tuple[int, ...]:
-        """Only these ranks are still there. ``shares``: the last before that. Returns the next ones."""
+        """Only the ranks ``there`` are left. ``shares``: the last ones before. Returns the next ones."""
         before = self.among(shares)
         others = max(1, sum(before[rank] for rank in there))
         self._parts = {rank: share / others for rank, share in enumerate(before) if rank not in there}

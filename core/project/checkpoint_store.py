@@ -72,7 +72,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     format: Word = FORMAT
     moment: Moment
     shares: Few[int]
-    """The members' shares in rank order, for who resumes from it."""
+    """The members' shares in rank order, for the run that resumes from it."""
     files: Many[KeptFile]
     whole: bool = False
     """From here on every member computes each batch whole."""

@@ -196,7 +196,7 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         larger = 2 * fast / (2 * computing_s + waiting_s)
     if together >= WORTH and not (rarely and rarely >= max(RARELY, WORTH * together)):
         return None
-    # On a slow network all choices are compared; elsewhere rare meetings are only named where they are one.
+    # On a slow network all choices are compared; elsewhere rare meetings are named only if they gain enough.
     if rarely and rarely <= (together if cause == "wire" else max(WORTH, WORTH * together)):
         rarely = None
     laptop = ranks(plan)[best]

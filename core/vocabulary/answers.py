@@ -214,8 +214,9 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
 
     @property
     def left(self) -> set[DeviceId]:
-        """Members that left or were lost, whether or not the others went on."""
-        return {turn.device for turn in self.membership if turn.change in ("left", "lost")}
+        """Members that left or were lost and did not return, whether or not the others went on."""
+        last = {turn.device: turn.change for turn in self.membership}
+        return {device for device, change in last.items() if change in ("left", "lost")}
 
 
 class StorageMeasured(Tagged, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ low, or the script failed there."""
 
 
 def gone(why: Problem) -> Literal["lost", "left"]:
-    """How a laptop went without which the others go on."""
+    """Whether a laptop left or was lost, by the reason for which the others go on without it."""
     return "left" if why.code in (LEFT_RUN, *BY_A_USER) else "lost"
 
 

@@ -20,7 +20,7 @@ Sync = Annotated[str, msgspec.Meta(pattern=SYNC, max_length=7)]
 often as suits the link."""
 
 AWAY_S = 600.0
-"""How long a run waits by default for a laptop that is away: silent for 10 s (``core.link``)."""
+"""How long a run waits by default for a laptop that is away: silent for ``limits.SILENT_S``."""
 GO_ON_S = 0.0
 """The same where the others can go on without it."""
 ASK_AFTER_S = 300.0

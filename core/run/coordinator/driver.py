@@ -87,7 +87,7 @@ class CoordinatorDriver:
         self.handle(From(device, message))
 
     def fall_silent(self) -> None:
-        """Nothing is said or recorded any more; the trainers are not this driver's to end."""
+        """Sends and records nothing more. ``ParticipantDriver`` ends the trainers."""
         self.state, self._over = replace(self.state, stage=co.Over()), True
         self._timers.cancel_all()
 

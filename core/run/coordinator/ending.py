@@ -103,7 +103,9 @@ def stop(turn: CoordinatorTurn, by: str, force: int) -> None:
     match turn.state.stage:
         case co.Assembling() | co.Draining():
             abandon(turn, problems.stopped_by(by), by=by)
-        case co.Failing(cause) | co.Keeping(cause):
+        case co.Failing(cause, weak):
+            abandon(turn, cause, cause=cause, weak=weak, by=by)
+        case co.Keeping(cause):
             abandon(turn, cause, cause=cause, weak=True, by=by)
         case co.Running() | co.Releasing() | co.Halting():
             if isinstance(turn.state.phase, Starting):
@@ -132,7 +134,9 @@ def close(turn: CoordinatorTurn, by: str, why: Problem | None = None) -> None:
     match turn.state.stage:
         case co.Ending() as ending:
             turn.enter(replace(ending, by=by if ending.by is None else ending.by))
-        case co.Failing(cause) | co.Keeping(cause):
+        case co.Failing(cause, weak):
+            abandon(turn, why, cause=cause, weak=weak, by=by)
+        case co.Keeping(cause):
             abandon(turn, why, cause=cause, weak=True, by=by)
         case _:
             abandon(turn, why, by=by)

@@ -111,7 +111,8 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
         lasted_s = now_s - part.away_s
         if lasted_s < limits.MISSED_S:
             return None
-        left_s = max(0.0, limit_s(state, task.device) - lasted_s)
+        lively_s = state.last_report.progressed_s + limits.LIVELY_S - now_s
+        left_s = max(0.0, limit_s(state, task.device) - lasted_s, lively_s)
         return _waits(task, "away", lasted_s, since_s=part.away_s + state.unix_offset_s, left_s=left_s)
     if is_due:
         return None  # they are coming, or being looked for

@@ -75,7 +75,7 @@ def give_up(turn: ParticipantTurn, problem: Problem) -> None:
 
 
 def on_away_over(turn: ParticipantTurn) -> None:
-    """The starter has been away for as long as this laptop waits, unless steps still end."""
+    """The wait for the starter is over. While steps still end, it is extended."""
     name, limit_s = turn.state.starter_name, _limit_s(turn)
     stepped_s = max((last.stepped_s for last in turn.state.heard.values()), default=-math.inf)
     if may_go_on_alone(turn.state) and (left_s := stepped_s + limits.LIVELY_S - turn.now_s) > 0:

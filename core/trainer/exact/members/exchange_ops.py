@@ -1,8 +1,8 @@
 """Sums and gathers by the exchange, as TensorFlow operations.
 
 A tensor is handed over as soon as it is ready, which does not block; one operation then waits for all sums of
-its stage. Two operations must never block at once: TensorFlow has hardly more threads for operations than
-there are cores (``tls_cluster``), and two members that block in different orders wait forever. Python
+its stage. Two operations must never block at once: TensorFlow has about as many threads for operations as
+there are cores, and two members that block in different orders wait forever. Python
 functions are stateful operations, which tf.function runs in trace order, within loops and conditions and
 across them: so all members go through the same stages, and agree on the count of those that have ended.
 

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import keras
 
-from core.project.checkpoint_store import Unaudited
 from core.trainer.exact.interface import Checkpointing, Observer, StepReport, StopRequested
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras.callback_kinds import listed
@@ -38,9 +37,6 @@ class OneMember:
         """The fit to notify when Keras opens data."""
         self.said: dict[str, bool] = {}
         self.keeper = Keeper(checkpointing, self)
-
-    def unaudited(self, model: Any) -> Unaudited:
-        return ""
 
     def begin_after(self, step: int, epochs: int) -> None:
         self.step, self.epochs = step, epochs

@@ -16,7 +16,7 @@ from core.trainer.exact.steps.result import Batch, CallOutputs, Logs, PortionRes
 from core.vocabulary.options import meet_every
 
 
-class _NoMeetings(NoCollectives):
+class _BetweenMeetings(NoCollectives):
     meets_between_steps = True
 
 
@@ -29,7 +29,7 @@ class RareLoop(Loop):
     ) -> None:
         super().__init__(model, step_function, engine, is_training=is_training)
         self._rounds = Rounds(engine, model, meet_every(engine.sync) or 0)
-        self._nobody = _NoMeetings(engine.rank, engine.members)
+        self._nobody = _BetweenMeetings(engine.rank, engine.members)
         self._alone: dict[str, tuple[Traced, Traced]] = {}
         """By spec: an exact step, and the step without exchange that was made from it."""
         self._fit: Any = None

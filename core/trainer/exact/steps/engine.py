@@ -131,6 +131,7 @@ class Engine:
             return False
         self.present = self.collectives.present
         self.set_shares(self._left.leave(self.share_numbers, self.present))
+        self.shares_kept = self._left.among(self.share_numbers)
         return True
 
     # --- where we are
