@@ -5,7 +5,7 @@ import math
 from core.report.curves import MOST_CURVES, MOST_PANELS, panels, shown_devices
 from core.report.points import CPU_USE, GPU_USE
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.laptops import LaptopUsed, MembershipChanged
+from core.vocabulary.laptops import Change, LaptopUsed, MembershipChanged
 from core.vocabulary.progress import EpochEnd, Progress
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.told import epochs_of, run_told, steps_of
@@ -105,3 +105,12 @@ def test_without_a_card_the_processors_are_shown_and_without_numbers_nothing() -
     }
     assert [panel.title for panel in panels(run_told(uses=uses))] == ["loss", "accuracy", CPU_USE]
     assert panels(run_told(uses=uses, steps={}, epochs={})) == []
+
+
+def test_a_laptop_that_was_lost_and_is_back_has_not_left() -> None:
+    def turns(*changes: Change) -> tuple[MembershipChanged, ...]:
+        return tuple(MembershipChanged(device=BEN, change=each, at_s=1.0) for each in changes)
+
+    assert run_told(membership=turns("joined", "lost")).left == {BEN}
+    assert run_told(membership=turns("joined", "lost", "joined")).left == set()
+    assert run_told(membership=turns("lost", "joined", "left")).left == {BEN}
