@@ -13,7 +13,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     # --- scripts -------------------------------------------------------------------------------------------
     "script missing, not Python, with a syntax error": (
         f"{TROUBLE}scripts.py::test_what_is_no_script_is_refused_at_once",
-        f"{CORE}script/test_analysis.py::test_what_is_no_script_is_said_plainly",
+        f"{CORE}script/test_analysis.py::test_an_invalid_script_is_reported",
         f"{CORE}script/test_find.py::test_a_near_name_is_suggested",
     ),
     "script raising at import": (
@@ -139,7 +139,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "a script asleep, a step that takes long, a trainer that stands still": (
         f"{LAB}faults.py::test_slow_steps_sleeping_scripts_and_stopped_trainers_are_waited_for",
-        f"{CORE}exchange/test_processes.py::test_a_process_that_stands_still_is_waited_for",
+        f"{CORE}exchange/test_processes.py::test_a_stopped_process_is_waited_for",
     ),
     "a wire on which one step takes most of a minute": (
         f"{LAB}slow_wire.py::"
@@ -167,7 +167,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}pairing/test_driver.py::test_half_open_connections_hold_no_more_than_four_places",
         f"{CORE}exchange/test_strangers.py::"
         "test_hundreds_of_junk_connections_leave_no_thread_no_socket_and_no_memory",
-        f"{CORE}exchange/test_in_memory.py::test_who_talks_nonsense_is_told_so_and_the_wait_ends",
+        f"{CORE}exchange/test_in_memory.py::test_a_peer_that_sends_garbage_is_told_so_and_the_wait_ends",
     ),
     "strangers at the ports of a run, another user of the laptop, somebody who reads along": (
         f"{LAB}sealed.py::test_a_third_host_finds_no_port_that_answers",
@@ -204,7 +204,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{TROUBLE}disks.py::"
         "test_a_home_that_turns_read_only_refuses_what_it_cannot_keep_and_stays_as_it_was",
         f"{TROUBLE}windows.py::test_a_home_whose_disk_refuses_while_the_window_is_open",
-        f"{CORE}history/test_history.py::test_what_the_disk_refuses_for_a_while_is_there_once_it_answers_again",
+        f"{CORE}history/test_history.py::test_a_disk_that_fails_for_a_while_loses_nothing",
         f"{CORE}trainer/test_exits.py::test_a_full_or_read_only_disk_is_not_the_scripts_fault",
     ),
     "disk full while writing history": (

@@ -59,6 +59,8 @@ class Keeper:
         if order is not None:
             self._writer = Writer(order.folder, host.say_once, self._resumed, order.on_kept)
         self._under_way = writer.read(self._resumed, NOW) if self._resumed is not None else None
+        self._trained: Any = None
+        """The model of the fit under way at the checkpoint, or of the last one before it."""
         self.sure_step: int | None = None
         """The last step that an audit confirmed."""
         self._fits = 0
@@ -91,7 +93,10 @@ class Keeper:
                 progress.outcome = self._writer.outcome(progress.number)
             elif progress.number == last:
                 progress.resumed, self._under_way = self._under_way, None
-                progress.unaudited = self._before.unaudited if progress.resumed is not None else ""
+            if progress.number == last - 1 or progress.resumed is not None:
+                self._trained = model
+            if model is self._trained:
+                progress.unaudited = self._before.unaudited
         return progress
 
     def logs_before(self, model: Any) -> dict[str, float]:

@@ -147,6 +147,7 @@ resume = pathlib.Path(checkpoints.newest(base / "always").folder)
 resumed = Keeper(Checkpointing(base / "later", resume=resume), later)
 told["said again"], audits = later.said, resumed.exactness.audits
 told["audits"] = [audits.steps, audits.audited, audits.why]
+told["unaudited"] = [resumed.begin(each, []).unaudited for each in (model, model, keras.Sequential(), model)]
 
 then, values = checkpoint.capture(model), checkpoint.held(model)
 for variable in model.variables:
@@ -303,6 +304,7 @@ def test_checkpoints_are_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     assert told["exactness"] == [["differs"], 7, "shared"]
     assert told["said again"] == {"differs": True}
     assert told["audits"] == [14, 4, "it runs eagerly"]
+    assert told["unaudited"] == ["shared", "shared", "", "shared"]
     # A fit that ends while the previous checkpoint is still being written is saved at a Stop, which waits
     # once.
     assert told["busy at the end of a fit"] is True and told["busy before the stop"] == 2
