@@ -13,7 +13,7 @@ import msgspec
 from core.exchange.state import MAX_PACK_BYTES, Call, Key, Phase
 from core.session.frames import MalformedFrame, Number, WireWord, decode
 
-VERSION = 3
+VERSION = 4
 """Version of the trainers' protocol: a trainer with another version is refused."""
 
 if sys.byteorder != "little":

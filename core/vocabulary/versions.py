@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
 """As ``pyproject.toml`` has them."""
 
-LINK_PROTOCOL = 5
+LINK_PROTOCOL = 6
 """Version of all communication between laptops: messages on a link, files beside it, the trainers' exchange.
 Nodes with different versions exchange nothing beyond the hello."""
 VOCABULARY = 2
