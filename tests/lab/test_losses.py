@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from core.vocabulary import events as ev
 from core.vocabulary.commands import StopRun
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.options import AWAY_S
 from core.vocabulary.phases import Failed, Stopped, ended
 from tests.lab.agent import TRAINED_S, Agent, Told
 from tests.lab.faults import cable_out
@@ -185,7 +186,10 @@ def test_stop_is_taken_at_once_while_a_laptop_is_away(
     laptops: Laptops, network: Network, tmp_path: Path
 ) -> None:
     anna, ben = laptops.anna, laptops.ben
-    run = training(laptops, tmp_path / "digits", ben)
+    spec = digits(tmp_path / "digits", "--epochs", "10000", others=(ben,))
+    run = anna.train(replace(spec, go_on_s=AWAY_S))
+    for agent in (anna, ben):
+        agent.trains(run)
     (trainer,) = anna.trainers()
 
     with cable_out(network, 1):
