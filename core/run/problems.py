@@ -217,17 +217,14 @@ def why_lost(plan: Plan, problem: Problem) -> Problem:
 
 
 def left(name: str, why: Problem, others: Sequence[str] = (), step: int = 0) -> str:
-    """``ben was lost at step 812: The trainer was killed. anna goes on alone.`` Who goes on is not said
-    without ``others``."""
+    """``ben was lost at step 812: The trainer was killed. anna goes on alone.`` No end without ``others``."""
     said, where, since = plain(why.what, 300), f"step {step:,}" if step else "", ""
     if why.code == LEFT_RUN:
         since = where and f" from {where}"
     else:
-        went = "left" if gone(why) == "left" else "was lost"
-        said = f"{name} {went}{where and f' at {where}'}: {said}"
-    if not others:
-        return said
-    return f"{said} {listed(others)} {'goes on alone' if len(others) == 1 else 'go on'}{since}."
+        said = f"{name} {'left' if gone(why) == 'left' else 'was lost'}{where and f' at {where}'}: {said}"
+    go_on = f" {listed(others)} {'goes on alone' if len(others) == 1 else 'go on'}{since}."
+    return said + go_on if others else said
 
 
 def lost_starter(name: str, problem: Problem) -> Problem:

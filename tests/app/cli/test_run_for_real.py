@@ -84,9 +84,8 @@ async def test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c(tmp_
                 await run.wait()
         assert run.returncode == ExitCode.INTERRUPTED, err
         assert "The run is stopped on anna." in out.decode()
-        assert re.search(
-            r"Expected .* measured .* A step took .* of each step was network transfer ", out.decode()
-        )
+        # Steps too small to share are not compared with one laptop's.
+        assert re.search(r"A step took .* of each step was network transfer ", out.decode())
         assert b"Traceback" not in out + err
 
 
