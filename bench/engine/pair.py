@@ -42,7 +42,7 @@ class Pair:
     by rank, else the machine's. Two of kind ``tandem`` meet like those of a managed run. ``module``: what
     each member runs; ``keys``: where one that only exchanges finds them, by rank. ``walled``: each is within
     walls. ``audits``: whether they audit steps. ``undoes``: whether they can undo one, for a member that
-    leaves.
+    leaves. ``writes``: whether they write the checkpoints that are due.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Pair:
         walled: bool = False,
         audits: bool = True,
         undoes: bool = True,
+        writes: bool = True,
     ) -> None:
         self.kind = kind
         self._ranks = range(len(shares))
@@ -95,6 +96,7 @@ class Pair:
                 walls=self._walls(workers, rank) if walled else None,
                 audits=audits,
                 undoes=undoes,
+                writes=writes,
             )
             environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
             if len(shares) > 1:

@@ -17,7 +17,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     the folder of its checkpoints, ``""`` for none. ``exchange``: keys by which Tandem's members meet;
     ``seal``: those for relays. ``keys``: the folder of those of members that only exchange, by rank.
     ``walls``: around it. ``audits``: whether steps are audited; ``undoes``: whether they can be
-    undone, for a member that leaves.
+    undone, for a member that leaves; ``writes``: whether a checkpoint is written when it is due.
     """
 
     kind: str
@@ -36,6 +36,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     walls: Enclosure | None = None
     audits: bool = True
     undoes: bool = True
+    writes: bool = True
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,8 @@ from bench.engine.work import Work
 from core.trainer.exact.interface import Checkpointing, Cluster
 from core.trainer.exact.members.sketches import Sketches
 from core.trainer.exact.patch.install import install
+from core.trainer.exact.resume.keeper import Keeper
+from core.trainer.exact.resume.writer import Writer
 from core.trainer.exact.steps.audit import Auditor
 from core.trainer.exact.steps.undo import Undo
 from core.trainer.tls_cluster import TlsCluster
@@ -32,6 +34,10 @@ def trainer(work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[..
         mock.patch.object(Undo, "begin", lambda *given: []).start()
         mock.patch.object(Undo, "stage", lambda *given: tf.no_op()).start()
         mock.patch.object(Undo, "end", lambda *given: None).start()
+    if not place.writes:
+        mock.patch.object(Keeper, "capture", lambda *given: []).start()
+        mock.patch.object(Writer, "write", lambda *given, **options: True).start()
+        mock.patch.object(Writer, "add_finished", lambda *given: None).start()
     tls = _met(place) if place.exchange is not None else None
     cluster = Cluster(
         tls.strategy if tls else tf.distribute.get_strategy(),
