@@ -45,7 +45,7 @@ MEASUREMENTS = {
     "sweep": ("Trials shared out", "bench.sweep"),
     "balance": ("Two members, one three times as fast", "bench.balance"),
     "leaving": ("A laptop leaves and is back", "bench.leaving"),
-    "returning": ("A laptop whose network or lid was away is back", "bench.returning"),
+    "returning": ("A laptop whose network, lid or Tandem was away is back", "bench.returning"),
     "undoing": ("Being able to leave and come back", "bench.undoing"),
     "prediction": ("What is expected before training", "bench.prediction"),
     "checkpoint": ("Keeping checkpoints", "bench.checkpoint_cost"),
