@@ -23,7 +23,7 @@ from core.project.files import UNWATCHED, DiskUse, ReadMeter, disk_use, hash_fil
 from core.runtime.regular_file import NotRegular, open_regular
 from core.runtime.removal import remove_tree
 from core.vocabulary import units, wire
-from core.vocabulary.bounds import Few, Many, Name, Word, Words
+from core.vocabulary.bounds import Few, Many, MetEvery, Name, SentBits, Word, Words
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.manifest import Manifest, ProjectFile, check_files, manifest_of
@@ -64,6 +64,9 @@ class Exactness(msgspec.Struct, frozen=True, kw_only=True):
     audits: Audits | None = None
     unaudited: Unaudited = ""
     """Of the model in the fit under way, or in the last one."""
+    met_every: MetEvery = 0
+    """As in ``Summary``, like ``sent_bits``."""
+    sent_bits: SentBits = 0
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):

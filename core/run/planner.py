@@ -237,7 +237,7 @@ class Planner:
         self._check_ended()
         assert got is not None, "only ``end`` stops it"
         owner = resume_plan.stood_in_for(old, self._context.me) if back is not None else None
-        plan = resume_plan.continued(plan, spec, old, got.found, back or (), owner)
+        plan = resume_plan.continued(plan, spec, old, got.found, back or (), owner, got.here.head.exactness)
         files = got.folder, got.found.files
         if back:
             remarks += (resume_plan.going_on_with(back, plan),)

@@ -136,11 +136,12 @@ def counted(tally: Tally, event: MirroredEvent, now_s: float) -> Tally:
         case ev.RunPlanned(plan=plan):
             # With other members, or ports: earlier measurements belong to another run.
             exchange = "" if plan.solo else plan.exchange
-            before = plan.resume.moment.epochs if plan.resume is not None else 0
             fresh = replace(tally, settling=Settling(), plan=plan, planned_s=now_s)
-            return fresh.knowing(
-                exchange=exchange, epochs=before, accepted=plan.accept_differences, expectation=None
-            )
+            if (resume := plan.resume) is not None:
+                fresh = fresh.knowing(
+                    epochs=resume.moment.epochs, met_every=resume.met_every, sent_bits=resume.sent_bits
+                )
+            return fresh.knowing(exchange=exchange, accepted=plan.accept_differences, expectation=None)
         case ev.MemberMeasured():
             # Measurements from here on are compared with this expectation.
             measured = replace(tally, settling=Settling(measured=True))

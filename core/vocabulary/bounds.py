@@ -42,6 +42,10 @@ Many = Annotated[tuple[T, ...], Meta(max_length=MANY)]
 Files = Annotated[tuple[T, ...], Meta(max_length=MOST_FILES)]
 FewBy = Annotated[dict[K, T], Meta(max_length=FEW)]
 ManyBy = Annotated[dict[K, T], Meta(max_length=MANY)]
+MetEvery = Annotated[int, Meta(ge=0, le=10**6)]
+"""Steps between two meetings of a run's members; 0: they meet in every step."""
+SentBits = Annotated[int, Meta(ge=0, le=64)]
+"""Bits a number in which gradients are sent, fewer than they have; 0: in all."""
 Logs = Annotated[dict[Name, float], Meta(max_length=MOST_LOGS)]
 """Metrics by name."""
 

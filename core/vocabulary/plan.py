@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.vocabulary.access import Accesses
-from core.vocabulary.bounds import Argument, Few, FewBy, FilePath, Key, Many, Name, Word
+from core.vocabulary.bounds import Argument, Few, FewBy, FilePath, Key, Many, MetEvery, Name, SentBits, Word
 from core.vocabulary.data import Datas, Folders
 from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
 from core.vocabulary.options import RunOptions
@@ -88,6 +88,9 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     """How long that run took, and those that it resumed itself: without the pauses between them."""
     back: Few[Name] = ()
     """The laptops for which that run was stopped, to go on with them."""
+    met_every: MetEvery = 0
+    """How members met and sent gradients in those runs, as in ``Summary``."""
+    sent_bits: SentBits = 0
     owner: RunOwner | None = None
     """Not None: the starter stands in for it. The script then runs within walls on every laptop."""
 

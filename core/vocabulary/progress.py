@@ -16,7 +16,9 @@ from core.vocabulary.bounds import (
     Logs,
     LogText,
     Many,
+    MetEvery,
     Name,
+    SentBits,
     Some,
     Word,
     Words,
@@ -89,9 +91,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     done: int | None = None
     """Steps done in the whole training, over all fits and before it was resumed, including this one."""
     diverged: Diverged | None = None
-    met_every: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
+    met_every: MetEvery = 0
     """Members meet after so many steps: not the result of one machine. 0: in every step."""
-    sent_bits: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
+    sent_bits: SentBits = 0
     """Gradients are sent in so many bits a number, fewer than they have: not the result of one machine. 0: in
     all."""
     recent: Logs | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.history.read import read_project
+from core.project.checkpoint_store import Checkpoint
 from core.run.context import RunContext
 from core.run.resume import plan
 from core.run.resume.fetch import CheckpointSearch, FoundCheckpoint
@@ -30,9 +31,13 @@ class FetchedCheckpoint:
     on the other laptop that it came from."""
 
     found: FoundCheckpoint
-    folder: Path
+    here: Checkpoint
     remarks: tuple[str, ...]
     written: WrittenFiles | None = None
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.here.folder)
 
 
 class CheckpointDriver:
@@ -108,7 +113,7 @@ class CheckpointDriver:
             while (found := search.best) is not None:
                 where = "this laptop" if found.device is None else names[found.device]
                 try:
-                    folder = await search.fetch(found)
+                    checkpoint = await search.fetch(found)
                 except TandemError as error:
                     newest = newest or error
                     remarks.append(plan.left_aside(found, where, error))
@@ -121,7 +126,7 @@ class CheckpointDriver:
                     remarks.append(plan.taken(found, where))
                 if search.unwritten is not None:
                     remarks.append(plan.unwritten(where, search.unwritten))
-                return FetchedCheckpoint(found, folder, tuple(remarks), search.written)
+                return FetchedCheckpoint(found, checkpoint, tuple(remarks), search.written)
             raise newest or plan.none_found(old, absent)
         finally:
             self._fetching = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
 from core.history.read import read_taken_s
 from core.home.private_file import write_atomically
 from core.project import checkpoint_store
+from core.project.checkpoint_store import Checkpoint
 from core.project.receipt import Receipt
 from core.run import written
 from core.run.context import RunContext
@@ -131,8 +131,8 @@ class CheckpointSearch:
     def leave_aside(self, found: FoundCheckpoint) -> None:
         self._found.remove(found)
 
-    async def fetch(self, found: FoundCheckpoint) -> Path:
-        """Fetch a checkpoint. Returns its folder here, with exactly the announced bytes. Raises
+    async def fetch(self, found: FoundCheckpoint) -> Checkpoint:
+        """Fetch a checkpoint. Returns the one here, with exactly the announced bytes. Raises
         ``TandemError``."""
         self.written = self.unwritten = None
         if found.device is not None:
@@ -144,7 +144,7 @@ class CheckpointSearch:
                 what="Its files here are damaged.",
                 fix="Start the training again, or resume it on a laptop that has another checkpoint.",
             )
-        return Path(here.folder)
+        return here
 
     def _own(self) -> list[FoundCheckpoint]:
         """On the files' thread."""
@@ -191,7 +191,7 @@ class CheckpointSearch:
         if found is self.best:
             self._on_better(found)
 
-    async def _receive(self, found: FoundCheckpoint, device: DeviceId) -> Path:
+    async def _receive(self, found: FoundCheckpoint, device: DeviceId) -> Checkpoint:
         self._from, self._coming = device, found
         try:
             receipt = await self._context.files.do(self._begin, found)
@@ -200,14 +200,14 @@ class CheckpointSearch:
                 raise _lost()
             self._on_piece(found, 0)
             await self._transfer(device, receipt, lambda: self._on_piece(found, receipt.received_bytes))
-            folder = await self._context.files.do(_finish, receipt, found)
+            here = await self._context.files.do(_finish, receipt, found)
             await self._context.files.do(self._keep_recorded, found)
             if found.written is not None:
                 try:
                     self.written = await self._bring(device, found.written)
                 except (TandemError, OSError) as error:  # The checkpoint counts without it.
                     self.unwritten = error
-            return folder
+            return here
         finally:
             self._from = self._coming = None
             self._context.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
@@ -265,7 +265,7 @@ class CheckpointSearch:
             write_atomically(self._context.folder(self.run) / run_folder.LATER, lines)
 
 
-def _finish(receipt: Receipt, found: FoundCheckpoint) -> Path:
+def _finish(receipt: Receipt, found: FoundCheckpoint) -> Checkpoint:
     """On the files' thread. Its manifest must agree with what the laptop announced."""
     folder = receipt.finish()
     here = checkpoint_store.at(folder)
@@ -280,7 +280,7 @@ def _finish(receipt: Receipt, found: FoundCheckpoint) -> Path:
             what="It is not the checkpoint that the other laptop announced.",
             fix="Update Tandem on both laptops, or start the training again.",
         )
-    return folder
+    return here
 
 
 def _lost() -> TandemError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from core.project.checkpoint_store import Exactness
 from core.run.resume.fetch import FoundCheckpoint
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.errors import TandemError
@@ -172,9 +173,11 @@ def continued(
     found: FoundCheckpoint,
     back: tuple[str, ...] = (),
     owner: RunOwner | None = None,
+    exactness: Exactness = Exactness(),  # noqa: B008 (frozen)
 ) -> Plan:
     """``plan``, resuming from ``found``. The same laptops keep the shares that the user fixed, or begin with
-    those that followed their speeds. ``back``, ``owner``: as in ``Resumption``."""
+    those that followed their speeds. ``back``, ``owner``: as in ``Resumption``. ``exactness``: the
+    checkpoint's."""
     computing = ranks(plan)
     if not spec.shares and computing == ranks(old):
         shares: dict[DeviceId, int] = {}
@@ -189,4 +192,6 @@ def continued(
             replace(member, share=shares.get(member.device, member.share)) for member in plan.members
         )
         plan = replace(plan, members=members, balance=old.balance)
-    return replace(plan, resume=replace(found.resumption, back=back, owner=owner))
+    met, bits = exactness.met_every, exactness.sent_bits
+    resume = replace(found.resumption, back=back, owner=owner, met_every=met, sent_bits=bits)
+    return replace(plan, resume=resume)

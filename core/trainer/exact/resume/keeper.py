@@ -262,8 +262,17 @@ class Keeper:
         """What is known of the training's result, over all its runs."""
         told = [one_line(words, TOLD_LENGTH) for words, differs in self.host.said.items() if differs]
         audits, fit = _sum(self._before.audits, self.host.audits.counts), self._fit
-        unaudited = "" if fit is None else fit.unaudited or getattr(fit.model.train_function, "unaudited", "")
-        return Exactness(told=tuple(told[:MOST_TOLD]), audits=audits, unaudited=unaudited)
+        steps = None if fit is None else fit.model.train_function
+        unaudited = "" if fit is None else fit.unaudited or getattr(steps, "unaudited", "")
+        met = getattr(getattr(steps, "costs", None), "met_every", 0)
+        bits = self._kept_exactness.sent_bits, getattr(steps, "sent_bits", 0)
+        return Exactness(
+            told=tuple(told[:MOST_TOLD]),
+            audits=audits,
+            unaudited=unaudited,
+            met_every=max(self._kept_exactness.met_every, met),
+            sent_bits=min(filter(None, bits), default=0),
+        )
 
     def _keep_exactness(self) -> None:
         self._kept_exactness = self.host.from_chief(wire.to_json(self.exactness), _exactness)

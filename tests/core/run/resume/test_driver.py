@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.project import checkpoint_store
+from core.project.checkpoint_store import Exactness
 from core.project.files import ReadMeter
 from core.project.receipt import PIECE_BYTES, Receipt
 from core.project.send import Extent
@@ -103,6 +104,23 @@ async def test_all_begin_with_the_checkpoint_whoever_had_it(
     details = await lan.nodes["Anna"].runs.history.find(again)
     assert details.entry.resumed == run
     assert details.checkpoint == Moment(step=40, fit=1, epoch=2, batch=3)
+
+
+async def test_a_resumed_run_remembers_how_rarely_members_met_even_if_it_makes_no_step(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna = lan.nodes["Anna"]
+    run = await stopped(lan, spec, "Anna", "Ben")
+    files = {"now.json": [b"{}"], "now.bin": [b"w"]}
+    rarely = Exactness(met_every=32, sent_bits=8)
+    checkpoint_store.write(kept(anna, run), Moment(step=40), (3, 1), files, {}, exactness=rarely)
+    again = await anna.runs.start(replace(spec, resume=run, solo=True))
+    await lan.wait_until(lambda: anna.runs_a_trainer)
+    anna.trainers[-1].meet()
+    anna.trainers[-1].end()
+    await lan.wait_until(lambda: anna.over)
+    summary = (await anna.runs.history.find(again)).entry.summary
+    assert (summary.met_every, summary.sent_bits) == (32, 8)
 
 
 async def test_a_laptop_that_reads_its_own_checkpoint_says_so(

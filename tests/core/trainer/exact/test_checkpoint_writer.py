@@ -119,7 +119,7 @@ class Host:
 base, told, said, host = pathlib.Path(sys.argv[1]), {}, [], Host(differs=True, falls_back=False)
 tree = {"epoch": 1, "random": {"now": {"own": {}}}}
 model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-model.train_function = SimpleNamespace(unaudited="shared")
+model.train_function = SimpleNamespace(unaudited="shared", costs=SimpleNamespace(met_every=32), sent_bits=8)
 
 def fit(keeper, joins=True):
     kept = keeper.begin(model, [])
@@ -146,6 +146,7 @@ told["exactness"] = [head.exactness.told, head.exactness.audits.steps, head.exac
 resume = pathlib.Path(checkpoints.newest(base / "always").folder)
 resumed = Keeper(Checkpointing(base / "later", resume=resume), later)
 told["said again"], audits = later.said, resumed.exactness.audits
+told["met"] = [(each.met_every, each.sent_bits) for each in (head.exactness, resumed.exactness)]
 told["audits"] = [audits.steps, audits.audited, audits.why]
 told["unaudited"] = [resumed.begin(each, []).unaudited for each in (model, model, keras.Sequential(), model)]
 
@@ -304,6 +305,7 @@ def test_checkpoints_are_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     assert told["exactness"] == [["differs"], 7, "shared"]
     assert told["said again"] == {"differs": True}
     assert told["audits"] == [14, 4, "it runs eagerly"]
+    assert told["met"] == [[32, 8], [32, 8]]
     assert told["unaudited"] == ["shared", "shared", "", "shared"]
     # A fit that ends while the previous checkpoint is still being written is saved at a Stop, which waits
     # once.
