@@ -126,6 +126,8 @@ class RunLimits:
     """How long a member waits for the stand-in's request before it reports that none came."""
     recover_s: float = 60.0
     """How long a run that goes on after a crash waits for its other laptops, which may still be starting."""
+    silent_s: float = 6.0
+    """How long a trainer alone may take for its step and a checkpoint when the system ends the node."""
     listing_s: float = 120.0
     """How long the list of a project's files may take: no user is asked before it is here."""
     giver_silent_s: float = 10.0

@@ -141,8 +141,12 @@ class ParticipantDriver:
         """The trainers end, and nothing is said or recorded any more."""
         self.state = replace(self.state, stage=pa.Gone())
         self._timers.cancel_all()
-        # The others have the newest checkpoint, once they have stopped as well.
-        self._trainers.stop(0 if self.state.plan.solo else 2)
+        if self.state.plan.solo:  # With others, those have the newest checkpoint once they have stopped.
+            self._trainers.stop(0)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.context.limits.silent_s):
+                    await self._trainers.wait_ended()
+        self._trainers.stop(2)
         await self._trainers.wait_ended()
 
     def _leave_starter(self, by: str, why: Problem) -> None:
