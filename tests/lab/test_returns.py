@@ -38,7 +38,7 @@ SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
 STEPS = 1500
 BRAKED, NEARLY_OVER, PACE_S = 1000, 150, 0.01
 """Steps of a training that is braked until they are needed; so many take less time than a start."""
-AWAY_S = 300.0
+AWAY_S, CABLE_S = 300.0, 15.0
 EPOCHS = 10
 LOGGED = ("--epochs", str(EPOCHS), "--logs", "--validate")
 """Each epoch ends with a validation, and its callbacks write logs and a model."""
@@ -381,6 +381,52 @@ def test_a_third_laptop_that_comes_late_trains_as_well(
     assert again.resume is not None and again.resume.moment.step > alone
     assert again.resume.back == ("cleo",)
     ends_well(anna, again.run, expected, anna, ben, cleo)
+
+
+@pytest.mark.complete
+def test_three_laptops_get_over_one_fault_after_the_other_in_one_training(
+    laptops: Laptops, network: Network, tmp_path: Path, wanted: Wanted
+) -> None:
+    """The third comes late, a worker's node is killed, then the chief's trainer, and a cable is pulled."""
+    anna, ben, cleo = laptops.anna, laptops.ben, laptops.cleo
+    expected = wanted(laptops, BRAKED)
+    brake = tmp_path / "brake"
+    brake.touch()
+    run = train(laptops, tmp_path / "project", PACE_S, ben, steps=BRAKED, brake=brake)
+    under_way(run, anna, ben)
+    anna.do(AddLaptops(run=run, devices=(cleo.device,)))
+    run = goes_on(anna, run, anna, ben, cleo).plan.run
+    kept(anna, run)
+
+    trainers = ben.trainers()
+    ben.kill()
+    assert ben.waits_until_gone() < 0 and gone(trainers)
+    goes_on_without(anna, run, ben)
+    ben = laptops.restart(1)
+    run = goes_on(anna, run, anna, ben, cleo).plan.run
+    kept(anna, run)
+
+    assert anna.run().chief.device == anna.device
+    (trainer,) = anna.trainers()
+    trainer.kill()
+    assert gone([trainer])
+    anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, anna.device))
+    run = goes_on(anna, run, anna, ben, cleo).plan.run
+    kept(anna, run)
+
+    with faults.cable_out(network, 2):
+        pulled_s = time.monotonic()
+        goes_on_without(anna, run, cleo)
+        time.sleep(max(0.0, CABLE_S - (time.monotonic() - pulled_s)))
+    run = goes_on(anna, run, anna, ben, cleo).plan.run
+
+    brake.unlink()
+    ends_well(anna, run, expected, anna, ben, cleo)
+
+
+def goes_on_without(agent: Agent, run: RunId, lost: Agent) -> None:
+    agent.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, lost.device))
+    goes_on_alone(agent)
 
 
 @pytest.mark.complete
