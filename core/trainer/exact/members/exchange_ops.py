@@ -306,7 +306,7 @@ class ExchangeCollectives(Collectives):
     def _gather_arrays(self, number: int, own: Array) -> list[Array]:
         """The present members' arrays, in rank order, at the beginning of a generation."""
         key = Key(self._generation, 0, number, 0)
-        return self._exchange.gather(key, own, label="to go on without who left")
+        return self._exchange.gather(key, own, label="to go on without the members that left")
 
     def _unpacked(self, kind: Kind, whose: Array, lengths: Array, data: Array) -> list[list[Array]]:
         """A stage's results. Raises ``ValueError`` or ``IndexError`` if no stage can have had them."""
