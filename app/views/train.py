@@ -17,6 +17,7 @@ from app.views.view import View
 from app.widgets.card import column
 from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.commands import ForeseeRun
 from core.vocabulary.events import Event, RunPlanned
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import ARGUMENTS_REFUSED, Failed
@@ -169,6 +170,8 @@ class TrainView(View):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        if not event.spontaneous():  # chosen, not just uncovered
+            self.bridge.submit(ForeseeRun())
         self.live.refresh(self.bridge.state)
 
     def _again(self, entry: RunEntry | None) -> None:

@@ -264,6 +264,8 @@ class Node:
             case cm.AnalyseScript(path=path):
                 self._runs.readiness.foresee()
                 return await self._runs.planner.read(path)
+            case cm.ForeseeRun():
+                self._runs.readiness.foresee()
             case cm.PlanRun(spec=spec):
                 return await self._runs.planner.preview(spec)
             case cm.StartRun(spec=spec):

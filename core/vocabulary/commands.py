@@ -69,6 +69,10 @@ class AnalyseScript(Tagged, frozen=True, kw_only=True):
     path: FilePath
 
 
+class ForeseeRun(Tagged, frozen=True, kw_only=True):
+    """A run may begin here soon: TensorFlow is loaded ahead, if the settings allow that."""
+
+
 class PlanRun(Tagged, frozen=True, kw_only=True):
     """Show what would be run, where, and with which TF_CONFIG. Answer: ``PlanMade``."""
 
@@ -261,6 +265,7 @@ Command = (
     | Rename
     | SetCodePolicy
     | AnalyseScript
+    | ForeseeRun
     | PlanRun
     | StartRun
     | StopRun

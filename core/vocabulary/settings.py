@@ -36,8 +36,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     warm_trainer: bool = False
     """Keep one trainer with TensorFlow imported ready; costs about 400 MB."""
     foresee: bool = True
-    """Import TensorFlow ahead: while a run is being prepared, here or by a paired laptop that chose this one,
-    and during a run, in case a laptop is lost and comes back."""
+    """Import TensorFlow ahead: once *Train* is opened or a script chosen, here or by a paired laptop that
+    chose this one, and during a run, in case a laptop is lost and comes back."""
     stay_awake: bool = True
     """Keep this laptop from falling asleep while a run is under way."""
     go_on: bool = False

@@ -25,6 +25,7 @@ from core.vocabulary.commands import (
     AddLaptops,
     AnalyseScript,
     FindCheckpoints,
+    ForeseeRun,
     GetRun,
     GoOnWaiting,
     LeaveRun,
@@ -69,6 +70,13 @@ def view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[TrainView]:
 @pytest.fixture
 def live(view: TrainView) -> TrainLive:
     return view.live
+
+
+def test_a_trainer_is_made_ready_whenever_the_screen_is_opened(core: FakeCore, view: TrainView) -> None:
+    assert core.asked(ForeseeRun) == [ForeseeRun()]
+    view.hide()
+    view.show()
+    assert len(core.asked(ForeseeRun)) == 2
 
 
 def test_a_run_comes_to_the_front_by_itself(core: FakeCore, view: TrainView, live: TrainLive) -> None:

@@ -18,14 +18,17 @@ from core.node.node import Node
 from core.run import planning
 from core.run.departure import Departure
 from core.supervisor import seals
+from core.supervisor.warm import WarmTrainer
 from core.telemetry.gpus import Gpus
 from core.telemetry.watch import Watch
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Cleared, Done, Findings, Saved, StateNow, StorageMeasured
 from core.vocabulary.commands import (
+    AnalyseScript,
     CancelPairing,
     ChangeSettings,
     Clear,
+    ForeseeRun,
     GetState,
     MeasureStorage,
     Mend,
@@ -253,6 +256,22 @@ async def test_settings_that_change_at_the_same_moment_are_all_kept(tmp_path: Pa
         await asyncio.gather(*(anna.submit(ChangeSettings(change=change)) for change in changes))
     kept, _ = settings_file.read(anna.home.settings)
     assert (kept.theme, kept.name, kept.port) == ("dark", "Anna's", 31999)
+
+
+async def test_the_form_that_opens_and_each_chosen_script_make_a_trainer_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreseen: list[WarmTrainer] = []
+    monkeypatch.setattr(WarmTrainer, "foresee", lambda warm: foreseen.append(warm))
+    (tmp_path / "train.py").write_text("import keras\n")
+    async with node(tmp_path, "anna", discovery=False) as anna:
+        assert await anna.submit(ForeseeRun()) == Done()
+        assert len(foreseen) == 1
+        await anna.submit(AnalyseScript(path=str(tmp_path / "train.py")))
+        assert len(foreseen) == 2
+        monkeypatch.setattr(anna._runs.warm, "is_in_a_run", lambda: True)
+        await anna.submit(ForeseeRun())
+        assert len(foreseen) == 2, "the run's memory is its own"
 
 
 async def test_storage_is_measured_and_cleared(tmp_path: Path) -> None:
