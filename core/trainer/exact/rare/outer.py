@@ -25,7 +25,8 @@ def mean(arrays: Sequence[Floats], weights: Sequence[int]) -> Floats:
     total, first = sum(weights), arrays[0]
     found = first.copy()
     for array, weight in zip(arrays[1:], weights[1:], strict=True):
-        found += (array - first) * np.float32(weight / total)
+        for at in _parts(len(found)):
+            found[at] += (array[at] - first[at]) * np.float32(weight / total)
     return found
 
 
@@ -34,15 +35,18 @@ _TURNS = np.array([12.9898, 78.233, 37.719, 93.989])
 _ACROSS = 64
 _ROUNDING = 1e-5
 _CHUNK = _ACROSS * 4096
-"""Numbers processed at once, so that intermediate results stay in a processor's cache."""
+"""Numbers processed at once, so that intermediate results stay in a processor's cache. New memory for each
+takes longer than the arithmetic."""
+_MARKED = _ACROSS * 128
+"""The same for marks: for more, the linear algebra would start threads, which compete with the training's."""
 
 
 def marks(numbers: Floats) -> npt.NDArray[np.float64]:
     """float64 [5]: the squared norm, and four sums with fixed waves, which are linear in the numbers."""
     waves = np.sin(np.outer(np.arange(1, 1 + _ACROSS), _TURNS))
     found = np.zeros(5)
-    for begin in range(0, len(numbers), _CHUNK):
-        part = numbers[begin : begin + _CHUNK].astype(np.float64)
+    for begin in range(0, len(numbers), _MARKED):
+        part = numbers[begin : begin + _MARKED].astype(np.float64)
         rows = np.concatenate([part, np.zeros(-len(part) % _ACROSS)]).reshape(-1, _ACROSS)
         first = 1 + begin // _ACROSS
         along = np.sin(np.outer(np.arange(first, first + len(rows)), _TURNS))
@@ -59,6 +63,12 @@ def is_mean(found: npt.NDArray[np.float64], of: npt.NDArray[np.float64], weights
 
 def stepped(weights: Floats, momentum: Floats, difference: Floats) -> tuple[Floats, Floats]:
     """New weights and momentum, float32 [n], from the last meeting's and the mean difference since then."""
-    momentum = np.multiply(MOMENTUM, momentum, dtype=np.float32) + difference
-    step: Floats = RATE * (difference + MOMENTUM * momentum)
-    return weights + step, momentum
+    moved, kept = np.empty_like(weights), np.empty_like(weights)
+    for at in _parts(len(weights)):
+        kept[at] = np.multiply(MOMENTUM, momentum[at], dtype=np.float32) + difference[at]
+        moved[at] = weights[at] + RATE * (difference[at] + MOMENTUM * kept[at])
+    return moved, kept
+
+
+def _parts(count: int) -> list[slice]:
+    return [slice(begin, begin + _CHUNK) for begin in range(0, count, _CHUNK)]

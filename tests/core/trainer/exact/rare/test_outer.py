@@ -43,3 +43,17 @@ def test_steps_are_nesterovs() -> None:
     assert momentum == pytest.approx([3])
     assert weights == pytest.approx([3.1 + 0.7 * (2 + 0.5 * 3)])
     assert weights.dtype == momentum.dtype == np.float32
+
+
+def test_long_arrays_are_computed_in_parts_that_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = np.random.default_rng(4)
+    one, other, third = (drawn.normal(size=1000).astype(np.float32) for _ in range(3))
+    whole = [outer.mean([one, other], [3, 1]), *outer.stepped(one, other, third)]
+    monkeypatch.setattr(outer, "_CHUNK", 64)
+    monkeypatch.setattr(outer, "_MARKED", 64)
+    parts = [outer.mean([one, other], [3, 1]), *outer.stepped(one, other, third)]
+    assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
+    monkeypatch.undo()
+    marks = outer.marks(one)
+    monkeypatch.setattr(outer, "_MARKED", 64)
+    assert outer.marks(one) == pytest.approx(marks)
