@@ -12,7 +12,7 @@ from msgspec import structs
 from app.models.argument_fields import name_of, value_of, with_value
 from app.models.draft import RunDraft, as_then, split, taking_part
 from app.models.shown_run import ShownRun
-from core.speed.sentences import WORTH, achieved, than
+from core.speed.sentences import WORTH, achieved, compared
 from core.vocabulary.answers import Declared, Finding
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
@@ -73,7 +73,7 @@ def by_advice(
     if advice.narrowest is not None and options.wire == "f32":
         yield Offer("Send 8-bit numbers", replace(draft, options=structs.replace(options, wire="int8")))
     if advice.rarely is not None and advice.rarely > 1 and options.sync == "exact":
-        words = f"Meet rarely ({than(advice.rarely, advice.fastest)})"
+        words = f"Meet rarely ({compared(advice.rarely, advice.spread)})"
         yield Offer(words, replace(draft, options=structs.replace(options, sync="rare")))
     if advice.cause == "shares" and draft.shares:
         yield Offer("Share by speed", replace(draft, shares={}))

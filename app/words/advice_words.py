@@ -70,14 +70,14 @@ def advice_words(advice: Advice | None, face: Face) -> str:
 
 
 def _twice(advice: Advice) -> str:
-    return "" if advice.larger is None else f" (twice the rows: {compared(advice.larger)})"
+    return "" if advice.larger is None else f" (twice the rows: {compared(advice.larger, advice.spread)})"
 
 
 def _inexact(advice: Advice, face: Face) -> str:
     """What would help at the price of exactness, and how fast each is expected to be beside the fastest
     alone."""
     choices = [
-        f"{does} ({option}: {compared(gain)})"
+        f"{does} ({option}: {compared(gain, advice.spread)})"
         for does, option, gain in (
             ("send half the bytes", face.narrow_wire, advice.narrow),
             ("send 8-bit numbers", face.narrowest_wire, advice.narrowest),

@@ -5,15 +5,15 @@ The baselines are the fastest member alone, and the starter alone if that is ano
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
 from msgspec.structs import replace
 
+from core.speed.choices import ESTIMATED, choices_s, ideal_s, spread
 from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, short
-from core.vocabulary.options import LEAST_STEPS, MOST_STEPS
 from core.vocabulary.plan import Plan, ranks
 from core.vocabulary.plausible import is_step_time, sound, sound_summary
 from core.vocabulary.progress import Advice, Audits, Blamed, EpochEnd, Expectation, Summary
@@ -23,18 +23,13 @@ WORTH = 1.1
 """Speed-up below which a second laptop is hardly worth the trouble."""
 RARELY = 1.3
 """Speed-up below which rare meetings are offered, if they would be faster."""
+SLOWER = 0.9
+"""Speed-up above which the difference is stated in per cent."""
 UNEVEN = 1.25
 TINY_S = 0.02
 """A step shorter than this on the fastest member hardly justifies an exchange of its own."""
-EIGHT_BITS = 1 / 8
-"""With 8 bits, each of *n* members sends *n* times this part of the bytes."""
 SMALL_BYTES = 500_000
 """Bytes sent in a step: below this, latency matters instead of bandwidth."""
-
-_RARE_BYTES = 1 / 7.5
-"""A meeting's bytes ÷ those of an exact step: 4 bits a number, and a scale for each 64."""
-_RARE_PART = 0.1
-"""Part of the time that members who choose their interval spend in meetings."""
 
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
 _MUCH_BYTES = 100_000_000
@@ -130,7 +125,7 @@ def achieved(summary: Summary, plan: Plan, names: Names | None = None) -> SpeedW
     name, alone_s = _member(base, plan, names), before.alone_s[base]
     what = f"A step took {units.duration(after.step_s)}"
     if _says_something(after):
-        against = _both(alone_s / before.step_s, alone_s / after.step_s, name)
+        against = _both(alone_s / before.step_s, alone_s / after.step_s, name, spread(before))
         what = f"{against} ({_off(before.step_s, after.step_s)}). {what}"
     rows = summary.settled.samples_s
     what += f", {units.samples(rows)}" if rows else ""
@@ -174,32 +169,31 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
     if together >= RARELY:
         return None
     best = alone_s.index(fast)
-    ideal_s = 1 / sum(1 / each for each in alone_s)  # rows shared by speed, and a network that takes no time
+    least_s = ideal_s(expectation)
     cause: Blamed = "load"
-    if fast / ideal_s < WORTH:
+    if fast / least_s < WORTH:
         cause = "unlike"
     elif too_small(expectation):
         cause = "steps"
-    elif min(expectation.wire_s, step_s) >= (step_s - ideal_s) / 2:
+    elif min(expectation.wire_s, step_s) >= (step_s - least_s) / 2:
         cause = "wire"
     elif not plan.balance and plan.strategy == "managed" and slow >= UNEVEN * fast:
         cause = "shares"
-    computing_s = max(step_s - expectation.wire_s, ideal_s)
-    waiting_s = max(0.0, step_s - computing_s)
+    choices = choices_s(expectation, len(plan.members))
     narrow = narrowest = rarely = larger = None
     if cause == "wire" and plan.wire == "f32":
-        narrow = fast / (computing_s + waiting_s / 2)
-        narrowest = fast / (computing_s + waiting_s * EIGHT_BITS * len(plan.members))
+        narrow, narrowest = fast / choices.narrow, fast / choices.narrowest
     if plan.strategy == "managed" and plan.sync == "exact":
-        rarely = fast / _rare_s(computing_s, expectation.wire_s)
+        rarely = fast / choices.rare
     if cause in ("steps", "wire"):
-        larger = 2 * fast / (2 * computing_s + waiting_s)
+        larger = 2 * fast / choices.larger
     if together >= WORTH and not (rarely and rarely >= max(RARELY, WORTH * together)):
         return None
     # On a slow network all choices are compared; elsewhere rare meetings are named only if they gain enough.
     if rarely and rarely <= (together if cause == "wire" else max(WORTH, WORTH * together)):
         rarely = None
     laptop = ranks(plan)[best]
+    least, most = spread(expectation)
     return Advice(
         cause=cause,
         alone=_name(laptop, plan, names),
@@ -209,19 +203,12 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         fast_s=fast,
         slow_s=slow,
         together=together,
+        spread=(least / ESTIMATED, most * ESTIMATED),
         narrow=narrow,
         narrowest=narrowest,
         rarely=rarely,
         larger=larger,
     )
-
-
-def _rare_s(computing_s: float, wire_s: float) -> float:
-    """Seconds of a step, including its part of the meetings, if members choose their interval. An upper
-    bound: assumes that meetings do not overlap steps."""
-    meeting_s = wire_s * _RARE_BYTES
-    every = min(max(LEAST_STEPS, meeting_s / (_RARE_PART * computing_s)), MOST_STEPS)
-    return computing_s + meeting_s / every
 
 
 def too_small(expectation: Expectation) -> bool:
@@ -255,19 +242,20 @@ def _outcome(summary: Summary, plan: Plan) -> Expectation | None:
         return None
     wire_s = before.wire_s if settled.wire_s is None else settled.wire_s
     wire_bytes = before.wire_bytes if settled.wire_bytes is None else settled.wire_bytes
-    return replace(before, step_s=settled.step_s, wire_s=wire_s, wire_bytes=wire_bytes)
+    return replace(before, step_s=settled.step_s, step_range_s=(), wire_s=wire_s, wire_bytes=wire_bytes)
 
 
 def _against(expectation: Expectation, plan: Plan, names: Names | None) -> str:
     """``about 1.3× as fast as ben alone and 2.9 times as fast as anna alone``."""
+    either = spread(expectation)
     said = [
         (expectation.alone_s[rank] / expectation.step_s, _member(rank, plan, names))
         for rank in _baselines(expectation, plan)
     ]
-    words = than(*said[0])
+    words = than(*said[0], either)
     for gain, name in said[1:]:
         joint = ", but " if said[0][0] < WORTH <= gain else " and "
-        words += joint + than(gain, name).removeprefix("about ")
+        words += joint + than(gain, name, either).removeprefix("about ")
     return words
 
 
@@ -283,30 +271,63 @@ def _baselines(expectation: Expectation, plan: Plan) -> tuple[int, ...]:
     return best, mine
 
 
-def _both(before: float, after: float, name: str) -> str:
-    """``Expected 1.5×, measured 1.4× the speed of anna alone``; for a slower run, how much slower."""
+def _both(before: float, after: float, name: str, ranging: Sequence[float]) -> str:
+    """``Expected 1.5× (1.3 to 1.7×), measured 1.4× the speed of anna alone``; for a slower run, how much
+    slower."""
+    ends = before * ranging[0], before * ranging[1]
     if max(before, after) < 0.95:
-        return f"Expected {times(1 / before)}× slower, measured {times(1 / after)}× slower than {name} alone"
-    return f"Expected {times(before)}×, measured {times(after)}× the speed of {name} alone"
+        known = _in_brackets(_ends(1 / ends[0], 1 / ends[1]))
+        slower = f"{times(1 / after)}× slower than {name} alone"
+        return f"Expected {times(1 / before)}× slower{known}, measured {slower}"
+    known = _in_brackets(_ends(*ends))
+    return f"Expected {times(before)}×{known}, measured {times(after)}× the speed of {name} alone"
 
 
-def than(gain: float, name: str) -> str:
-    """``about 1.7× as fast as anna alone``, ``2.1× slower than anna alone``."""
+def than(gain: float, name: str, ranging: Sequence[float] = ()) -> str:
+    """``about 1.7× as fast as anna alone (1.5 to 1.8×)``, ``2.1× slower than anna alone``.
+
+    ``ranging``: the ``spread`` of an ``Advice``; adds the range.
+    """
     words = compared(gain)
-    return f"{words} {'than' if words.endswith('er') else 'as'} {name} alone"
+    joint = "than" if words.endswith("er") else "as"
+    return f"{words} {joint} {name} alone{_in_brackets(_range(gain, ranging))}"
 
 
-def compared(gain: float) -> str:
-    """``about 1.7× as fast``, ``only 8 % faster``, ``2.1× slower``: a speed ÷ another."""
+def compared(gain: float, ranging: Sequence[float] = ()) -> str:
+    """``about 1.7× as fast, 1.5 to 1.8×``, ``only 8 % faster``, ``2.1× slower``: a speed ÷ another.
+
+    ``ranging``: the ``spread`` of an ``Advice``; adds the range.
+    """
     if gain >= WORTH:
-        return f"about {times(gain)}× as fast"
-    if gain >= 1.005:
-        return f"only {100 * (gain - 1):.0f} % faster"
-    if gain > 0.995:
-        return "no faster"
-    if gain > 0.9:
-        return f"{100 * (1 - gain):.0f} % slower"
-    return f"{times(1 / gain)}× slower"
+        words = f"about {times(gain)}× as fast"
+    elif gain >= 1.005:
+        words = f"only {100 * (gain - 1):.0f} % faster"
+    elif gain > 0.995:
+        words = "no faster"
+    elif gain > SLOWER:
+        words = f"{100 * (1 - gain):.0f} % slower"
+    else:
+        words = f"{times(1 / gain)}× slower"
+    return ", ".join(filter(None, (words, _range(gain, ranging))))
+
+
+def _range(gain: float, ranging: Sequence[float]) -> str:
+    """``1.5 to 1.8×``: the range of a speed ÷ another, or of how many times slower it is."""
+    if len(ranging) != 2:
+        return ""
+    low, high = (gain * each for each in ranging)
+    if high <= SLOWER:
+        return _ends(1 / low, 1 / high)
+    return _ends(low, high, "×" if low >= WORTH else "× its speed")
+
+
+def _ends(one: float, other: float, unit: str = "×") -> str:
+    low, high = times(min(one, other)), times(max(one, other))
+    return "" if low == high else f"{low} to {high}{unit}"
+
+
+def _in_brackets(words: str) -> str:
+    return f" ({words})" if words else ""
 
 
 def _wire(wire_s: float, step_s: float, sent_bytes: int, verb: str = "is") -> str:

@@ -23,16 +23,24 @@ LONGEST_PLACE = 400
 
 def sound(expectation: Expectation, plan: Plan) -> bool:
     """Whether there is a number for each rank, with plausible step times and shares that are not all 0."""
-    count = len(ranks(plan))
+    count, (low_s, high_s) = len(ranks(plan)), step_range(expectation)
     return (
         len(expectation.alone_s) == len(expectation.shares) == count
-        and all(is_step_time(each) for each in (*expectation.alone_s, expectation.step_s))
+        and len(expectation.step_range_s) in (0, 2)
+        and all(is_step_time(each) for each in (*expectation.alone_s, expectation.step_s, low_s, high_s))
+        and low_s <= expectation.step_s <= high_s
         and _fits(expectation.wire_s)
         and _fits(expectation.wire_bytes)
         and _fits(expectation.audit_bytes)
         and all(share >= 0 for share in expectation.shares)
         and any(expectation.shares)
     )
+
+
+def step_range(expectation: Expectation) -> tuple[float, float]:
+    """The shortest and the longest time expected of a step, in seconds."""
+    known = expectation.step_range_s
+    return (known[0], known[1]) if len(known) == 2 else (expectation.step_s, expectation.step_s)
 
 
 def sound_summary(summary: Summary, plan: Plan) -> bool:

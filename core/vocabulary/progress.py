@@ -136,6 +136,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """If that member trained alone."""
     step_s: float
     """Together, with ``shares``."""
+    step_range_s: Few[float] = ()
+    """Between which times that is expected, since measurements differ; empty: an older Tandem measured."""
     wire_s: float
     """The part of ``step_s`` that exchanging gradients takes."""
     wire_bytes: int
@@ -171,6 +173,8 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     together: float = 1.0
     """Speed of all together ÷ speed of the fastest alone. The fields below estimate this ratio for other
     choices; None: already chosen, or little gain."""
+    spread: Few[float] = ()
+    """The least and the most that comes out of such an estimate ÷ the estimate."""
     narrow: float | None = None
     """If gradients travelled as bfloat16."""
     narrowest: float | None = None

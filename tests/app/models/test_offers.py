@@ -24,7 +24,7 @@ BATCH = Declared(names=("-b", "--batch-size"), kind="int", default="64")
 DRAFT = RunDraft()
 READ = world.script_read()
 ALONE = "Train on this laptop alone"
-RARELY = "Meet rarely (about 1.5× as fast as anna alone)"
+RARELY = "Meet rarely (about 1.5× as fast)"
 
 
 def offers(
@@ -80,6 +80,12 @@ def test_rare_meetings_slower_than_one_laptop_are_not_offered() -> None:
     )
     assert not any(each.words.startswith("Meet rarely") for each in offers("speed", slower))
     assert RARELY in offered()
+
+
+def test_an_offer_has_the_range_of_its_speed() -> None:
+    ranging = replace_struct(ADVICE, spread=(0.8, 1.2))
+    made = PlanMade(plan=world.plan(), expectation="Last time: slow.", advice=ranging)
+    assert "Meet rarely (about 1.5× as fast, 1.2 to 1.8×)" in [each.words for each in offers("speed", made)]
 
 
 def test_training_alone_is_not_offered_where_together_is_faster() -> None:

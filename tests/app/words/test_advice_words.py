@@ -57,6 +57,13 @@ def test_the_terminal_names_options(cause: Blamed, words: str) -> None:
     assert advice_words(replace(advice, here=False), TERMINAL).endswith("(--solo on anna).")
 
 
+def test_each_choice_has_the_range_of_its_speed() -> None:
+    words = advice_words(replace(ADVICE, spread=(0.8, 1.2)), TERMINAL)
+    assert "(twice the rows: 1.2× slower, 0.6 to 1.0× its speed)" in words
+    assert "(--wire bf16: 1.4× slower, 1.2 to 1.8×)" in words
+    assert "(--sync rare: about 1.5× as fast, 1.2 to 1.8×)" in words
+
+
 @pytest.mark.parametrize("cause", get_args(Blamed))
 @pytest.mark.parametrize("here", [True, False])
 def test_the_window_names_no_option_of_the_terminal(cause: Blamed, here: bool) -> None:

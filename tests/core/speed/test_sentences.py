@@ -54,6 +54,29 @@ def test_the_expectation_is_one_sentence() -> None:
     assert expected(measured(), PLAN).what.endswith("(1.2 MB each way)."), "the plan's own names do as well"
 
 
+@pytest.mark.parametrize(
+    ("step_s", "range_s", "words"),
+    [
+        (0.06, (0.055, 0.07), "about 1.7× as fast as anna alone (1.4 to 1.8×); 22 % of"),
+        (0.06, (0.0598, 0.0602), "about 1.7× as fast as anna alone; 22 % of"),
+        (0.2, (0.15, 0.25), "2.0× slower than anna alone (1.5 to 2.5×); 7 % of"),
+        (0.095, (0.08, 0.12), "only 5 % faster than anna alone (0.8 to 1.2× its speed); 14 % of"),
+        (0.12, (0.1, 0.13), "1.2× slower than anna alone (0.8 to 1.0× its speed); 11 % of"),
+    ],
+)
+def test_the_expected_speed_is_a_range_where_measurements_differ(
+    step_s: float, range_s: tuple[float, float], words: str
+) -> None:
+    assert words in said(replace(measured(step_s=step_s), step_range_s=range_s))
+
+
+def test_every_baseline_has_the_range() -> None:
+    words = said(replace(measured((0.2, 0.1), 0.07), step_range_s=(0.06, 0.08)))
+    assert (
+        "about 1.4× as fast as ben alone (1.3 to 1.7×) and 2.9× as fast as anna alone (2.5 to 3.3×);" in words
+    )
+
+
 def test_memory_for_audits_is_mentioned_where_it_is_much() -> None:
     assert said(replace(measured(), audit_bytes=1_240_000_000)) == (
         f"{said(measured())} Comparing a step with one laptop's needs up to 1.2 GB more memory "
@@ -253,6 +276,21 @@ def test_the_result_says_how_far_the_prediction_was_off() -> None:
     )
 
 
+def test_the_result_repeats_the_range_that_was_expected() -> None:
+    ranging = replace(measured(), step_range_s=(0.055, 0.07))
+    words = achieved(Summary(expectation=ranging, settled=Settled(step_s=0.0637)), PLAN, NAMES).what
+    assert words.startswith("Expected 1.7× (1.4 to 1.8×), measured 1.6× the speed of anna alone")
+    slower = replace(measured(step_s=1.9), step_range_s=(1.7, 2.2))
+    words = achieved(Summary(expectation=slower, settled=Settled(step_s=2.1)), PLAN, NAMES).what
+    assert words.startswith("Expected 19× slower (17 to 22×), measured 21× slower than anna alone")
+
+
+def test_choices_that_were_not_measured_have_a_wider_range() -> None:
+    helps = advice(replace(SLOW_WIRE, step_range_s=(0.19, 0.22)), PLAN, NAMES)
+    assert helps is not None
+    assert helps.spread == pytest.approx((0.2 / 0.22 / 1.15, 0.2 / 0.19 * 1.15))
+
+
 def test_steps_too_small_to_share_are_compared_with_nothing_unless_they_gain() -> None:
     tiny = measured((0.004, 0.006), 0.03, 0.02, 150_000)
     summary = Summary(expectation=tiny, settled=Settled(step_s=0.02, samples_s=590.0, wire_s=0.01))
@@ -448,6 +486,12 @@ def test_a_loss_is_never_called_a_gain(
         measured(sent=-1),
         replace(measured(), shares=(0, 0)),
         replace(measured(), shares=(1, 2, 3)),
+        replace(measured(), step_range_s=(0.05,)),
+        replace(measured(), step_range_s=(0.05, 0.06, 0.07)),
+        replace(measured(), step_range_s=(0.061, 0.07)),
+        replace(measured(), step_range_s=(0.05, 0.059)),
+        replace(measured(), step_range_s=(0.0, 0.07)),
+        replace(measured(), step_range_s=(0.05, math.nan)),
     ],
 )
 def test_impossible_numbers_are_not_sound(odd: Expectation) -> None:

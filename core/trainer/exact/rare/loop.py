@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.trainer.exact.members.collectives import NoCollectives
-from core.trainer.exact.rare.rounds import PORTION_S, Rounds
+from core.trainer.exact.rare.rounds import Rounds
 from core.trainer.exact.steps import while_loop
 from core.trainer.exact.steps.data import Portion
 from core.trainer.exact.steps.engine import Engine
@@ -72,7 +72,7 @@ class RareLoop(Loop):
             portion.done += part.done
             left -= part.done
             if self.costs:
-                portion.pace.target_s = PORTION_S
+                portion.pace.target_s = self._rounds.portion_s
                 self._rounds.passed(part.done)
                 self._say()
             if part.done < part.steps:

@@ -62,12 +62,12 @@ def is_mean(found: npt.NDArray[np.float64], of: npt.NDArray[np.float64], weights
 
 
 def stepped(weights: Floats, momentum: Floats, difference: Floats) -> tuple[Floats, Floats]:
-    """New weights and momentum, float32 [n], from the last meeting's and the mean difference since then."""
-    moved, kept = np.empty_like(weights), np.empty_like(weights)
+    """New weights and momentum, float32 [n], from the last meeting's and the mean difference since then.
+    Overwrites the last two."""
     for at in _parts(len(weights)):
-        kept[at] = np.multiply(MOMENTUM, momentum[at], dtype=np.float32) + difference[at]
-        moved[at] = weights[at] + RATE * (difference[at] + MOMENTUM * kept[at])
-    return moved, kept
+        momentum[at] = np.multiply(MOMENTUM, momentum[at], dtype=np.float32) + difference[at]
+        difference[at] = weights[at] + RATE * (difference[at] + MOMENTUM * momentum[at])
+    return difference, momentum
 
 
 def _parts(count: int) -> list[slice]:

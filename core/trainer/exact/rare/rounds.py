@@ -21,7 +21,7 @@ from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.members.collectives import PendingGather
 from core.trainer.exact.members.fewer_bits import LARGE_ELEMENTS
 from core.trainer.exact.members.sketches import FAULT
-from core.trainer.exact.rare import codec, outer
+from core.trainer.exact.rare import codec, outer, vectors
 from core.trainer.exact.rare.codec import Floats
 from core.trainer.exact.steps.calibration import measurements
 from core.trainer.exact.steps.engine import Engine
@@ -39,8 +39,6 @@ _COST = 0.1
 _OVERLAP_DIVISOR = 4
 """A meeting overlaps this fraction of an interval. If shorter, slow networks would stall steps; if longer,
 the outer step would be staler."""
-PORTION_S = 1.0
-"""Length of a portion. Members wait for each other after each, to sum metrics, so portions are long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +54,9 @@ class _UnderWay:
 
 class Rounds:
     """Every member must call the same methods between the same steps."""
+
+    portion_s = 1.0
+    """Length of a portion. Members wait for each other after each, to sum metrics, so portions are long."""
 
     def __init__(self, engine: Engine, model: Any, every: int) -> None:
         """``every``: steps between two meetings; 0: chosen by a measurement."""
@@ -101,16 +102,17 @@ class Rounds:
 
         Returns the seconds and the bytes that meetings add to a step of ``step_s`` on average.
         """
-        collectives, size = self._engine.collectives, _size(self._trainable)
-        took_s, sent = [], self._sent
+        collectives, took_s, sent = self._engine.collectives, [], self._sent
         for _ in range(_TRIALS):
             collectives.gather_ints([0], "to rehearse a meeting")  # Members begin it together.
             began_s = time.perf_counter()
-            data = codec.encode(np.zeros(size, np.float32))
+            data = codec.encode(own := vectors.flat(self._trainable))
             encoded_s = time.perf_counter()
             gathered = self._gathered(data)
             came_s = time.perf_counter()
-            self._decoded(gathered, collectives.met, size)
+            found = self._decoded(gathered, collectives.met, len(own))
+            outer.stepped(own, own.copy(), outer.mean(found, self._shares(collectives.met)))
+            vectors.assign(self._trainable, own)
             took_s.append((came_s - encoded_s, time.perf_counter() - came_s + encoded_s - began_s))
         self._sent = sent
         measured = measurements(self._engine, [*min(took_s, key=sum), step_s])
@@ -118,17 +120,18 @@ class Rounds:
         if not self._is_chosen and together_s > 0:
             wanted = (wire_s + own_s) / (_COST * together_s)
             self.every = int(min(max(LEAST_STEPS, wanted), MOST_STEPS))
-        # A portion's metrics are summed after the whole meeting, so it overlaps at most a portion.
-        overlapped_s = min(self.overlap * together_s, max(PORTION_S, together_s))
-        waited_s = max(0.0, wire_s - overlapped_s)
-        others = len(collectives.met) - 1
-        return (own_s + waited_s) / self.every, others * len(data) // self.every
+        # It overlaps at most a portion, whose metrics are summed after it, and nothing at an epoch's end.
+        overlapped_s = min(self.overlap * together_s, max(self.portion_s, together_s))
+        meeting_s, known = own_s + max(0.0, wire_s - overlapped_s), self._engine.steps_in_epoch
+        steps, last_s = (known, own_s + wire_s) if known else (self.every, meeting_s)
+        count, sent = -(-steps // self.every), (len(collectives.met) - 1) * len(data)
+        return ((count - 1) * meeting_s + last_s) / steps, count * sent // steps
 
     # --- rounds
 
     def prepare(self, graph: Any = None) -> None:
         """Call once the model has its variables. ``graph``: that of a traced step."""
-        size = _size(self._trainable)
+        size = vectors.size(self._trainable)
         self._is_large = size >= LARGE_ELEMENTS
         known = model_state.outer_momentum.get(self._model)
         if known is None or known.shape != (size,):
@@ -148,7 +151,7 @@ class Rounds:
 
     def step_begins(self) -> None:
         if self._weights is None:
-            self._weights = _flat(self._trainable)
+            self._weights = vectors.flat(self._trainable)
 
     def passed(self, steps: int) -> None:
         self.since += steps
@@ -177,7 +180,7 @@ class Rounds:
 
     def _begin_meeting(self) -> None:
         began_s = time.perf_counter()
-        weights = _flat(self._trainable)
+        weights = vectors.flat(self._trainable)
         sent = np.frombuffer(codec.encode(self._difference(weights)), np.uint8)
         gather = self._engine.collectives.begin_gather(sent, "differences of weights")
         self._sent += (len(gather.ranks) - 1) * len(sent)
@@ -198,19 +201,19 @@ class Rounds:
             ranks, own = begun.gather.ranks, self._difference(begun.weights)
             found = self._decoded([each.tobytes() for each in gathered], ranks, len(own))
             mine = found[ranks.index(self._engine.rank)]
-            self._unsent = own - mine
-            own_steps = _flat(self._trainable) - begun.weights if self.since else None
+            self._unsent = np.subtract(own, mine, out=own)
+            own_steps = vectors.flat(self._trainable) - begun.weights if self.since else None
             self._take_outer_step(self._mean(found, mine, begun.shares), own_steps)
         self._spent_s += time.perf_counter() - began_s
 
     def _meet(self) -> None:
         began_s = time.perf_counter()
-        own = self._difference(_flat(self._trainable))
+        own = self._difference(vectors.flat(self._trainable))
         sent = codec.encode(own)
         gathered, ranks = self._gathered(sent), self._engine.collectives.met
         found = self._decoded(gathered, ranks, len(own))
         mine = found[ranks.index(self._engine.rank)]
-        self._unsent = own - mine
+        self._unsent = np.subtract(own, mine, out=own)
         self._take_outer_step(self._mean(found, mine, self._shares(ranks)))
         self._spent_s += time.perf_counter() - began_s
 
@@ -227,15 +230,15 @@ class Rounds:
         if self.since and not whole:
             self._meet()
         began_s, collectives = time.perf_counter(), self._engine.collectives
-        own = self._difference(_flat(self._trainable)) if self.since else np.zeros(0, np.float32)
+        own = self._difference(vectors.flat(self._trainable)) if self.since else np.zeros(0, np.float32)
         others = self._diverging(slots=whole)
-        numbers = np.concatenate([own, _flat(others)])
+        numbers = np.concatenate([own, vectors.flat(others)])
         if len(numbers):
             gathered = self._gathered_floats(numbers)
             mean = self._mean(gathered, numbers, self._shares(collectives.met))
             if self.since:
                 self._take_outer_step(mean[: len(own)])
-            _assign(others, mean[len(own) :])
+            vectors.assign(others, mean[len(own) :])
         self._unequal = False
         if whole:
             self._unsent, self._unequal_slots = None, False
@@ -250,7 +253,7 @@ class Rounds:
             mean = outer.mean(found, shares)
         self._meetings += 1
         is_due = self._meetings.bit_count() == 1 or self._meetings % _AUDIT_EVERY == 0
-        if is_due and all(_counts(array) for array in found):
+        if is_due and all(vectors.counts(array) for array in found):
             gathered = np.array(collectives.gather_numbers(outer.marks(own).tolist(), "to check a mean"))
             if len(gathered) == len(shares) and not outer.is_mean(outer.marks(mean), gathered, shares):
                 collectives.failure = _wrong_mean()
@@ -261,8 +264,7 @@ class Rounds:
         """From the weights after the last outer step to these, plus what earlier messages lost."""
         self.step_begins()
         assert self._weights is not None
-        own = weights - self._weights
-        return own if self._unsent is None else own + self._unsent
+        return vectors.difference(weights, self._weights, self._unsent)
 
     def _take_outer_step(self, difference: Floats, own_steps: Floats | None = None) -> None:
         """Takes the outer step, the same on all members. ``own_steps``: how far this member's steps moved its
@@ -277,13 +279,13 @@ class Rounds:
             self._weights, self.since = None, 0
             return
         # What constraints and narrow types changed must not be part of the next difference.
-        self._weights = _flat(self._trainable)
+        self._weights = vectors.flat(self._trainable)
         with np.errstate(invalid="ignore", over="ignore"):
             moved = self._weights + own_steps
         self._assign_within_constraints(moved)
 
     def _assign_within_constraints(self, weights: Floats) -> None:
-        _assign(self._trainable, weights)
+        vectors.assign(self._trainable, weights)
         for variable in self._model.trainable_variables:
             if getattr(variable, "constraint", None) is not None:
                 variable.assign(variable.constraint(variable))
@@ -319,7 +321,7 @@ class Rounds:
                 what = f"{len(data)} bytes for {len(own)} numbers"
                 raise self._engine.collectives.unsound(rank, "differences of weights", what)
             numbers = np.frombuffer(data, "<f4").astype(np.float32)
-            if not _counts(numbers):
+            if not vectors.counts(numbers):
                 broken.append(rank)
             found[rank] = numbers
         return self._sound(found, broken, ranks, len(own))
@@ -333,7 +335,7 @@ class Rounds:
             collectives = self._engine.collectives
             collectives.failure = _not_finite(collectives.named(broken[0]))
             raise collectives.failure
-        return [found.get(rank, np.full(size, np.nan, np.float32)) for rank in ranks]
+        return [found[rank] if rank in found else np.full(size, np.nan, np.float32) for rank in ranks]
 
     # --- which variables, which shares
 
@@ -371,27 +373,3 @@ def _not_finite(name: str) -> TandemError:
 def _wrong_mean() -> TandemError:
     what = "At a meeting, the mean of the laptops' weights was not that of what they sent."
     return TandemError(code="wrong-sums", what=what, fix=FAULT)
-
-
-def _counts(numbers: Floats) -> bool:
-    """Whether none is NaN, infinite or too large."""
-    return not numbers.size or bool(np.abs(numbers).max() <= codec.MOST)
-
-
-def _size(variables: Sequence[Any]) -> int:
-    return sum(int(v.shape.num_elements()) for v in variables)
-
-
-def _flat(variables: Sequence[Any]) -> Floats:
-    """A copy of the variables' numbers, float32 [n]."""
-    parts = [np.ravel(v.numpy()).astype(np.float32) for v in variables]
-    return np.concatenate([np.zeros(0, np.float32), *parts])
-
-
-def _assign(variables: Sequence[Any], numbers: Floats) -> None:
-    begin = 0
-    for variable in variables:
-        size = int(variable.shape.num_elements())
-        part = numbers[begin : begin + size].reshape(variable.shape)
-        variable.assign(part.astype(variable.dtype.as_numpy_dtype))
-        begin += size

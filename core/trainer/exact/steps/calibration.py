@@ -27,6 +27,7 @@ from core.trainer.exact.members.collectives import Collectives, NoCollectives
 from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.steps import auditable, while_loop
 from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.pace import without_call
 from core.trainer.exact.steps.result import PortionResult, Traced
 from core.vocabulary.plan import split_rows
 from core.vocabulary.progress import Expectation
@@ -56,6 +57,8 @@ _LONG_S = 0.5
 """A step this long is timed twice, and the shorter time counts."""
 _TOO_LONG_S = 2.0
 """A step expected to take this long is not tried: its time is assumed proportional to its rows."""
+_LEAST_APART, _LEAST_APART_FEW = 1.1, 1.25
+"""How many times longer or shorter a step may be than expected, at least; with fewer than three samples."""
 
 
 class Rehearsal(Protocol):
@@ -142,9 +145,9 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
     snapshot = None
     numbers = [0.0] * _NUMBERS
     try:
-        step = rehearsal.step(batches.element_spec, alone, meter)
+        step = traced.step if traced.alone else rehearsal.step(batches.element_spec, alone, meter)
         snapshot = StateSnapshot([traced.step.graph, step.graph])
-        numbers = [1.0, *_alone(step, batches, rows, alone, snapshot, _most_steps(engine))]
+        numbers = [*_alone(step, batches, rows, alone, snapshot, _most_steps(engine))]
     except Exception:  # The step may do something that cannot be tried; it is trained anyway.
         _log.info("%s is not calibrated", rehearsal.model.name, exc_info=True)
     try:
@@ -155,10 +158,12 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
             if engine.balance:
                 traced.balancer = Balancer(rows, costs, _rows(rows, engine.share_numbers))
                 engine.set_shares(traced.balancer.shares)
-            step_s, wire_s, wire_bytes = _together(rehearsal, traced, batches, snapshot)
+            step_s, wire_s, wire_bytes, apart = _together(rehearsal, traced, batches, snapshot)
+            apart = max(apart, *(number[0] for number in gathered))
             expectation = Expectation(
                 alone_s=tuple(cost.of(rows) for cost in costs),
                 step_s=step_s,
+                step_range_s=(step_s / apart, step_s * apart),
                 wire_s=wire_s,
                 wire_bytes=wire_bytes,
                 shares=_rows(rows, engine.share_numbers),
@@ -180,7 +185,8 @@ def _alone(
 
     ``most_steps``: the most steps of a loop.
 
-    Returns (few rows, their seconds, many rows, their seconds, the rows that fit).
+    Returns how far its times were apart (at least 1), few rows, their seconds, many rows, their seconds, and
+    the rows that fit.
     """
 
     def steps_of(shares: Any, limit: Any) -> Any:
@@ -197,33 +203,36 @@ def _alone(
         return (time.perf_counter() - began) / count
 
     def measured(own: int) -> float:
-        return _typical(functools.partial(took, own), snapshot, most_steps)
+        found = _samples(functools.partial(took, own), snapshot, most_steps)
+        apart.append(max(found) / min(found))
+        return median(found)
 
-    few = max(1, rows // 4)
+    few, apart = max(1, rows // 4), [1.0]
     before = memory.peak_bytes()
     took(few, 1)  # The first call prepares the graph.
     few_s = measured(few)
     many = most = memory.fitting_rows(few, memory.peak_bytes() - before, rows)
     while few < many and few_s * many / few < _TOO_LONG_S:
         try:
-            return few, few_s, many, measured(many), most
+            many_s = measured(many)
+            return max(apart), few, few_s, many, many_s, most
         except tf.errors.ResourceExhaustedError:
             many = most = max(few, many // 2)
-    return few, few_s, few, few_s, most
+    return max(apart), few, few_s, few, few_s, most
 
 
-def _typical(took: Callable[[int], float], snapshot: StateSnapshot, most_steps: int) -> float:
-    """Median seconds of a step over a few loops that take ``ALONE_S`` in all, after a warm-up."""
+def _samples(took: Callable[[int], float], snapshot: StateSnapshot, most_steps: int) -> list[float]:
+    """Seconds of a step in each of a few loops that take ``ALONE_S`` in all, after a warm-up."""
     first_s = took(1)
     if first_s >= _LONG_S:
-        return min(first_s, took(1))
+        return [min(first_s, took(1))]
     first_s = took(1)
     count = max(1, min(int(ALONE_S / LOOPS / max(first_s, 1e-6)), most_steps))
     found = [] if count > 1 else [first_s]
     while len(found) < LOOPS and sum(found) * count < ALONE_S:
         snapshot.restore()
         found.append(took(count))
-    return median(found)
+    return found
 
 
 def _costs(gathered: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[Cost]:
@@ -249,8 +258,9 @@ def _costs(gathered: Sequence[Sequence[float]], rows: int, engine: Engine) -> li
 
 def _together(
     rehearsal: Rehearsal, traced: Traced, batches: Any, snapshot: StateSnapshot
-) -> tuple[float, float, int]:
-    """Measures portions like the training's. Returns a step's seconds, the exchange's seconds, bytes sent.
+) -> tuple[float, float, int, float]:
+    """Measures portions like the training's. Returns a step's seconds, the exchange's seconds, bytes sent,
+    and how many times longer or shorter a step may be.
 
     With balancing on, the first portion shows the wire's time, and so what other shares would gain.
     """
@@ -268,19 +278,27 @@ def _together(
         engine.set_shares(traced.balancer.shares)
         first = rehearse(1)
     first_s = max(1e-6, first.mean_s)
-    count = 1
-    if engine.fit.iterator is not None and not engine.fit.iterator.pace.each_batch:
-        count = max(1, min(int(PORTION_S / first_s), _most_steps(engine)))
+    each_batch = engine.fit.iterator is None or engine.fit.iterator.pace.each_batch
+    count = 1 if each_batch else max(1, min(int(PORTION_S / first_s), _most_steps(engine)))
     most = min(LOOPS, int(TOGETHER_S / (first_s * count)))
-    portions = [rehearse(count) for _ in range(most)] or [first]
-    sent_bytes = (engine.meter.sent_bytes() - before_bytes) / portions[-1].done
+    portions = [rehearse(count) for _ in range(most or first_s < _LONG_S * 2)]
+    portions += [first] if count == 1 else []
+    sent_bytes = (engine.meter.sent_bytes() - before_bytes) / portions[0].done
     step_s = median(each.step_s for each in portions)
+    wire_s = median(min(each.wait_s) for each in portions)
+    apart = max(each.step_s for each in portions) / min(each.step_s for each in portions)
+    apart = max(apart, _LEAST_APART if len(portions) > 2 else _LEAST_APART_FEW)
+    step_s, call_s = without_call(first.step_s, step_s, count)
     costs = engine.costs(rehearsal.model)
-    meeting_s, meeting_bytes = costs.rehearse(step_s) if costs is not None else (0.0, 0)
-    numbers = [step_s + meeting_s, sent_bytes + meeting_bytes]
+    portion_s, most, meeting_s, meeting_bytes = PORTION_S, engine.steps_in_epoch or _MOST_STEPS, 0.0, 0
+    if costs is not None:
+        meeting_s, meeting_bytes = costs.rehearse(step_s)
+        portion_s, most = costs.portion_s, costs.met_every
+    usual = 1 if each_batch else max(1, min(int(portion_s / step_s), most))
+    numbers = [step_s + call_s / usual + meeting_s, sent_bytes + meeting_bytes, apart]
     gathered = measurements(engine, numbers)
-    wire_s = median(min(each.wait_s) for each in portions) + meeting_s
-    return max(number[0] for number in gathered), wire_s, round(max(number[1] for number in gathered))
+    longest_s, most_bytes, apart, *_ = (max(each) for each in zip(*gathered, strict=True))
+    return longest_s, wire_s + meeting_s, round(most_bytes), apart
 
 
 def measurements(engine: Engine, numbers: Sequence[float]) -> list[list[float]]:

@@ -33,3 +33,14 @@ class PortionPace:
         if step_s > 0:
             wanted = int(self.target_s / step_s)
             self._steps = max(1, min(wanted, 4 * self._steps, _LIMIT))
+
+
+def without_call(first_s: float, step_s: float, count: int) -> tuple[float, float]:
+    """Seconds of a step, and what each call takes besides its steps.
+
+    ``first_s``, ``step_s``: a step's mean time in a call of one step, and in calls of `count`.
+    """
+    if count == 1:
+        return step_s, 0.0
+    call_s = min(max(0.0, first_s - step_s) * count / (count - 1), step_s * count / 2)
+    return step_s - call_s / count, call_s

@@ -13,7 +13,9 @@ from core.trainer.exact.steps.result import PortionResult
 
 
 class Costs(Protocol):
-    """The cost of meetings between steps so far, for one model."""
+    """The cost of meetings between steps so far, for one model. ``portion_s``: length of a portion."""
+
+    portion_s: float
 
     @property
     def met_every(self) -> int:

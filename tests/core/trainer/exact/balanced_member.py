@@ -34,7 +34,7 @@ def make_up(row_s: Any) -> None:
     def made_up_alone(step: Any, batches: Any, rows: int, *rest: Any) -> tuple[float, ...]:
         alone(step, batches, rows, *rest)
         cost_s = float(row_s)
-        return rows // 4, rows // 4 * cost_s, rows, rows * cost_s, rows
+        return 1.0, rows // 4, rows // 4 * cost_s, rows, rows * cost_s, rows
 
     def remembering(call: Any) -> Any:
         def remembered(calls: Any, traced: Any, *given: Any) -> Any:

@@ -137,9 +137,11 @@ def main() -> None:
 
     from core.trainer.exact.keras import model_state
     from core.trainer.exact.keras.callback_kinds import WRITERS
+    from core.trainer.exact.members.collectives import NoCollectives
     from core.trainer.exact.rare import outer
     from core.trainer.exact.resume.keeper import Keeper
     from core.trainer.exact.steps import calibration
+    from core.trainer.exact.steps.loop import Loop
 
     wanted = calibration.wanted
     record: dict[str, Any] = {}
@@ -177,7 +179,7 @@ def main() -> None:
         host.keeper = Keeper(None, host)
         kind, _, sync = name.partition("@")
         host.sync = sync or "rare=8"
-        # Only their expectation is checked, and measuring it needs another trace.
+        # Only their expectation is checked, and measuring it takes a while.
         calibration.wanted = wanted if kind == "plain" else lambda *_: False
         match kind:
             case "heard":
@@ -185,7 +187,10 @@ def main() -> None:
                 done(name, told, model)
             case "plain":
                 model = network(adam(0.003))
-                done(name, {"history": plain(model, 8)}, model)
+                with mock.patch.object(Loop, "step", autospec=True, side_effect=Loop.step) as step:
+                    history = plain(model, 8)
+                alone = sum(isinstance(call.args[2], NoCollectives) for call in step.call_args_list)
+                done(name, {"history": history, "alone": alone}, model)
             case "large":
                 model, begin_gather = large_network(), collectives.begin_gather
                 with mock.patch.object(collectives, "begin_gather", wraps=begin_gather) as begun:

@@ -52,6 +52,8 @@ def test_all_members_expect_the_same(records: list[dict[str, Any]]) -> None:
     assert all(record["measured"] == records[0]["measured"] for record in records)
     assert first["shares"] == [40, 16, 8], "fixed shares stay"
     assert first["step_s"] > 0 and first["wire_s"] >= 0 and first["wire_bytes"] > 0
+    low_s, high_s = first["step_range_s"]
+    assert low_s * 1.09 < first["step_s"] < high_s / 1.09, "no measurement is exact"
     assert first["audit_bytes"] > 0
     assert len(first["alone_s"]) == 3 and all(seconds > 0 for seconds in first["alone_s"])
 

@@ -73,6 +73,10 @@ def test_bytes_are_a_sixtieth_of_the_exact_runs(records: Records) -> None:
     assert 0 < records[0]["plain@rare=16"]["expected"][0] <= exact / 60
 
 
+def test_the_step_that_is_trained_alone_is_also_the_one_that_is_timed_alone(records: Records) -> None:
+    assert records[0]["plain@rare=16"]["alone"] == 1, "a trace of a large model takes long"
+
+
 def test_meetings_of_a_large_model_overlap_steps(records: Records) -> None:
     """In each of 4 epochs of 29 steps, except for the meeting at the epoch's end."""
     for record in records:

@@ -48,10 +48,10 @@ def test_steps_are_nesterovs() -> None:
 def test_long_arrays_are_computed_in_parts_that_join(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = np.random.default_rng(4)
     one, other, third = (drawn.normal(size=1000).astype(np.float32) for _ in range(3))
-    whole = [outer.mean([one, other], [3, 1]), *outer.stepped(one, other, third)]
+    whole = [outer.mean([one, other], [3, 1]), *outer.stepped(one, other.copy(), third.copy())]
     monkeypatch.setattr(outer, "_CHUNK", 64)
     monkeypatch.setattr(outer, "_MARKED", 64)
-    parts = [outer.mean([one, other], [3, 1]), *outer.stepped(one, other, third)]
+    parts = [outer.mean([one, other], [3, 1]), *outer.stepped(one, other.copy(), third.copy())]
     assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
     monkeypatch.undo()
     marks = outer.marks(one)

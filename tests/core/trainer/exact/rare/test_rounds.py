@@ -294,3 +294,31 @@ def test_meetings_are_as_rare_as_a_tenth_of_the_time_demands(
     for (_, cost_s, sent), every in zip(costs, taken, strict=True):
         assert cost_s == pytest.approx((wire_s + own_s) / every)
         assert sent == codec.size_bytes(SIZE) // every
+
+
+@pytest.mark.parametrize(
+    ("overlap", "steps", "cost_s"),
+    [
+        (0, 32, 2 * 0.3 / 32),
+        (0, 33, 3 * 0.3 / 33),  # one more for the last step
+        (0, 10, 0.3 / 10),  # rarer than epochs are long
+        (4, 32, (0.1 + 0.3) / 32),  # the last one overlaps nothing
+        (4, None, 0.1 / 16),
+    ],
+)
+def test_meetings_at_the_end_of_an_epoch_count_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overlap: int, steps: int | None, cost_s: float
+) -> None:
+    """A meeting takes 0.1 s of computing, and 0.2 s on the wire."""
+    from core.trainer.exact.rare import rounds as module
+
+    monkeypatch.setattr(module, "measurements", lambda engine, numbers: [[0.2, 0.1, 0.05, 0.0, 0.0, 0.0]])
+
+    def rehearses(collectives: Any) -> Any:
+        rounds = begun(collectives, network(), overlap, 16)
+        rounds._engine.steps_in_epoch = steps
+        return rounds.rehearse(0.05)[0]
+
+    with meeting(tmp_path, 2) as exchanges:
+        found = [Beside(partial(rehearses, each)) for each in members(exchanges)]
+        assert [each.result() for each in found] == [pytest.approx(cost_s)] * 2

@@ -1,4 +1,6 @@
-from core.trainer.exact.steps.pace import PortionPace
+import pytest
+
+from core.trainer.exact.steps.pace import PortionPace, without_call
 
 
 def test_portions_grow_to_the_reporting_interval_and_no_further() -> None:
@@ -57,3 +59,13 @@ def test_a_small_rest_joins_the_last_portion() -> None:
     assert pace.steps(1, 4) == 3
     pace.each_batch = True
     assert (pace.steps(2, 3), pace.steps(2, 1)) == (2, 1)
+
+
+def test_a_steps_own_time_is_that_without_its_part_of_a_call() -> None:
+    """A call takes 4 ms, and each of its steps 3 ms."""
+    assert without_call(0.007, 0.0034, 10) == pytest.approx((0.003, 0.004))
+    assert without_call(0.4, 0.4, 1) == (0.4, 0.0), "nothing is known of it"
+    assert without_call(0.003, 0.0034, 10) == (0.0034, 0.0), "the first step was quicker"
+    step_s, call_s = without_call(1.0, 0.0034, 10)
+    assert step_s == pytest.approx(0.0017), "a disturbed first step does not make it nothing"
+    assert call_s == pytest.approx(0.017)
