@@ -84,12 +84,15 @@ def main(
 
 
 def write_docs(result: Result, document: Path, readme: Path) -> None:
-    """Writes the whole result into the page, and the comparisons, with earlier ones, into the README."""
+    """Writes the whole result into the page, and the comparisons, with earlier ones, into the README; the
+    gains on slow networks also into the page about these."""
     text = tables.rewritten(document.read_text(encoding="utf-8"), [result])
     document.write_text(text, encoding="utf-8")
     short = tables.placed(readme.read_text(encoding="utf-8"), "ratios", tables.ratios(text))
-    short = tables.placed(short, "gains", tables.gains(text))
     readme.write_text(short, encoding="utf-8")
+    for page in (readme, document.with_name("slow-networks.md")):
+        found = tables.placed(page.read_text(encoding="utf-8"), "gains", tables.gains(text))
+        page.write_text(found, encoding="utf-8")
 
 
 def parser(names: Iterable[str]) -> argparse.ArgumentParser:

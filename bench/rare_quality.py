@@ -27,6 +27,8 @@ SCRIPTS: Mapping[str, Script] = {
     "learn-characters": Script("character transformer", 8),
     "learn-wine": Script("table of wines, dense layers", 30),
     "learn-resnet": Script("residual network for digits", 6),
+    # So large that meetings overlap steps, and with more than 64 steps in an epoch.
+    "learn-gpt": Script("GPT, 1.3 million", 3),
 }
 """By the name of their work."""
 

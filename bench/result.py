@@ -69,6 +69,19 @@ def interval(values: Sequence[float], digits: int = 3) -> str:
     return f"{count} rounds, median with 95 %: {found[lowest - 1]:.{digits}f} to {found[-lowest]:.{digits}f}"
 
 
+def foreseen(
+    what: str, expected_s: float, range_s: tuple[float, float], came_out_s: float, within: float = 0.2
+) -> Row:
+    """How far off an expected time was. It may be off by this part, or by as much as the range that was
+    shown says."""
+    low_s, high_s = range_s
+    ends = [abs(expected_s / end_s - 1) for end_s in (low_s, high_s)]
+    limit = max(within, round(ends[0] if came_out_s < expected_s else ends[1], 3))
+    expected, low, high, came_out = (f"{1000 * each:.3g}" for each in (expected_s, low_s, high_s, came_out_s))
+    note = f"expected {expected} ms, {low} to {high}; came out {came_out} ms"
+    return Row(what=f"{what}, off by", value=abs(expected_s / came_out_s - 1), limit=limit, note=note)
+
+
 def ratios(over: Sequence[float], under: Sequence[float]) -> list[float]:
     """Ratios round by round, so that what slows down a whole round slows both sides of its ratio."""
     return [a / b for a, b in zip(over, under, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 
@@ -18,6 +19,8 @@ class Heard:
         self.shares: tuple[int, ...] = ()
         self.first_at_s: float | None = None
         """When the first step of all was reported, in seconds of the system's clock."""
+        self.losses: list[tuple[float, float]] = []
+        """Of each reported step: seconds since the first one, and the loss since the last report."""
         self._batch: int | None = None
         self._steps_s: list[float] = []
 
@@ -30,13 +33,15 @@ class Heard:
     def on_fit_began(
         self, epochs: int, steps: int | None, global_batch: int | None, first_epoch: int = 0, done: int = 0
     ) -> None:
-        self._batch, self._steps_s = global_batch, []
+        self._batch, self._steps_s, self.losses = global_batch, [], []
 
     def step_due(self) -> bool:
         return True
 
     def on_step(self, report: StepReport) -> None:
         self.first_at_s = self.first_at_s or time.time()
+        loss = (report.recent or report.logs).get("loss", math.nan)
+        self.losses.append((time.time() - self.first_at_s, loss))
         if report.step_s > 0 and report.rows == self._batch:
             self._steps_s.append(report.step_s)
 

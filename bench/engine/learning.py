@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 import resources
-from bench.engine.typical import residual
+from bench.engine.typical import Gpt, residual
 from bench.engine.work import TinyDigits, Work
 
 EXAMPLES = Path(resources.__file__).parent / "examples"
@@ -75,9 +75,11 @@ def load(name: str) -> Work:
     """``learn-NAME:SEED``. The seed also decides which rows are held out."""
     kind, _, number = name.removeprefix("learn-").partition(":")
     seed = int(number or 1)
-    if kind == "characters":
+    if kind in ("characters", "gpt"):
         text, characters = _text()
         (rows, labels), held_out = _split(text[:, :-1], text[:, 1:], seed)
+        if kind == "gpt":
+            return Gpt(rows, labels, 16, held_out, seed)
         return Characters(rows, labels, 32, held_out, seed, characters)
     read, what, batch = {
         "digits": (digits, Digits, 32),

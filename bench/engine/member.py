@@ -71,6 +71,7 @@ def main(place: Place) -> None:
             loss=loss,
             expectation=heard.expectation,
             shares=heard.shares,
+            losses=tuple(heard.losses),
             first_at_s=heard.first_at_s,
         )
         said.write(f"{msgspec.json.encode(answer).decode()}\n")

@@ -52,5 +52,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The newest shares."""
     loss: float | None = None
     """Of the rows held out."""
+    losses: tuple[tuple[float, float], ...] = ()
+    """Seconds since the first step of all, and the loss of the newest steps then, in the newest fit."""
     first_at_s: float | None = None
     """When the first step of all was done, in seconds of the system's clock."""

@@ -97,9 +97,14 @@ def test_the_numbers_go_into_the_document(made_up: Measurements, tmp_path: Path)
     readme = tmp_path / "README.md"
     marks = "<!-- begin ratios --><!-- end ratios --> <!-- begin gains --><!-- end gains -->"
     readme.write_text(marks, encoding="utf-8")
-    made_up.add("good", lambda: [*kept(), Row(what="x ÷ y", value=1.0, limit=2.0)])
+    slow = tmp_path / "slow-networks.md"
+    slow.write_text("<!-- begin gains --><!-- end gains -->", encoding="utf-8")
+    gained = Row(what="net: exact at 240 Mbit, times alone", value=0.5)
+    made_up.add("good", lambda: [*kept(), Row(what="x ÷ y", value=1.0, limit=2.0), gained])
     assert bench.main(["--write-docs"], made_up, document, readme) == 0
     assert "| x | 1 | ≤ 2 | yes |  |" in document.read_text(encoding="utf-8")
     short = readme.read_text(encoding="utf-8")
     assert "|  | x ÷ y | 1 | ≤ 2 | yes |" in short
     assert "| x |" not in short
+    for page in (short, slow.read_text(encoding="utf-8")):
+        assert "| net | 0.50 |" in page

@@ -1,6 +1,5 @@
 """How rounds alone, exact and rare become rows."""
 
-import math
 import time
 
 import pytest
@@ -8,6 +7,11 @@ import pytest
 from bench import rare
 from bench.engine.pair import Pair
 from bench.result import Row
+from core.vocabulary.progress import Expectation
+
+
+def expected(step_s: float, range_s: tuple[float, float]) -> Expectation:
+    return Expectation(alone_s=(), step_s=step_s, step_range_s=range_s, wire_s=0.0, wire_bytes=0, shares=())
 
 
 @pytest.fixture
@@ -20,7 +24,7 @@ def found() -> dict[str, Row]:
             ("rare", 240): [0.1, 0.2, 0.2],
             ("rare", 100): [0.4],
         },
-        expected_s={("exact", 240): 0.5, ("rare", 240): 0.21, ("rare", 100): math.nan},
+        expected={("exact", 240): expected(0.5, (0.45, 0.6)), ("rare", 240): expected(0.21, (0.2, 0.3))},
     )
     rows = rare.rows("gpt", measured)
     assert len(rows) == len({row.what for row in rows})
