@@ -45,15 +45,13 @@ def test_steps_are_nesterovs() -> None:
     assert weights.dtype == momentum.dtype == np.float32
 
 
-def test_long_arrays_are_computed_in_parts_that_join(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_arrays_are_computed_in_parts_that_join() -> None:
     drawn = np.random.default_rng(4)
-    one, other, third = (drawn.normal(size=1000).astype(np.float32) for _ in range(3))
-    whole = [outer.mean([one, other], [3, 1]), *outer.stepped(one, other.copy(), third.copy())]
-    monkeypatch.setattr(outer, "_CHUNK", 64)
-    monkeypatch.setattr(outer, "_MARKED", 64)
-    parts = [outer.mean([one, other], [3, 1]), *outer.stepped(one, other.copy(), third.copy())]
-    assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
-    monkeypatch.undo()
-    marks = outer.marks(one)
-    monkeypatch.setattr(outer, "_MARKED", 64)
-    assert outer.marks(one) == pytest.approx(marks)
+    one, other, third = (drawn.normal(size=600_001).astype(np.float32) for _ in range(3))
+    assert np.array_equal(outer.mean([one, other], [1, 1]), one + (other - one) * np.float32(0.5))
+    momentum = np.float32(0.5) * other + third
+    moved = one + np.float32(0.7) * (third + np.float32(0.5) * momentum)
+    weights, kept = outer.stepped(one, other.copy(), third.copy())
+    assert np.array_equal(weights, moved) and np.array_equal(kept, momentum)
+    waves, of_both = outer.marks(one)[1:] + outer.marks(other)[1:], outer.marks(one + other)[1:]
+    assert waves == pytest.approx(of_both, abs=0.01), "they are linear"
