@@ -70,10 +70,12 @@ _NOTHING = Expectation(alone_s=(), step_s=math.nan, wire_s=0.0, wire_bytes=0, sh
 class Measured:
     """Seconds of a step of the whole batch, round by round; for ``half_s``, of half of it by each of two."""
 
-    alone_s: list[float]
-    half_s: list[float]
+    alone_s: dict[int, list[float]]
+    half_s: dict[int, list[float]]
+    """Seconds by the Mbit/s of the pairs that took turns with these; at the slower rate there is a single
+    round."""
     together_s: dict[tuple[Kind, int], list[float]]
-    """Seconds by kind and Mbit/s; at the slower rate there is a single round."""
+    """Seconds by kind and Mbit/s."""
     expected: dict[tuple[Kind, int], Expectation]
 
 
@@ -106,24 +108,29 @@ def _measured(work: str, until_s: float) -> Measured:
             stack.enter_context(Pair("tandem", name, shares=(1,), cores=(core,)))
             for name, core in ((work, cores[0]), (f"{work}/2", cores[0]), (f"{work}/2", cores[-1]))
         )
-        pairs = {}
-        for mbit in MBIT:
-            link = stack.enter_context(Link(mbit))
-            for kind in KINDS:
-                pairs[kind, mbit] = stack.enter_context(Pair("tandem", works[kind], link=link, sync=kind))
-        found = Measured([], [], {key: [] for key in pairs}, {})
+        found = Measured({}, {}, {}, {})
         _step_s("train 1", alone)
         _step_s("train 1", *halves)
-        for key, pair in pairs.items():
-            pair.order(f"expect {epochs[key[0]]}")
-            if expectation := pair.answered().expectation:
-                found.expected[key] = expectation
-        for number in rounds(until_s):
-            found.alone_s.append(_step_s(f"train {script.alone}", alone))
-            found.half_s.append(_step_s(f"train {script.alone}", *halves))
-            for (kind, mbit), pair in pairs.items():
-                if number == 0 or mbit == MBIT[0]:
-                    found.together_s[kind, mbit].append(_step_s(f"train {epochs[kind]}", pair))
+        # One network after the other: four pairs of the largest model would not fit in memory.
+        for mbit in MBIT:
+            with Link(mbit) as link, ExitStack() as on_link:
+                # Most steps of so short a fit would be audited; bench/audits.py measures what audits cost.
+                pairs = {
+                    kind: on_link.enter_context(
+                        Pair("tandem", works[kind], link=link, sync=kind, audits=False)
+                    )
+                    for kind in KINDS
+                }
+                for kind, pair in pairs.items():
+                    pair.order(f"expect {epochs[kind]}")
+                    if expectation := pair.answered().expectation:
+                        found.expected[kind, mbit] = expectation
+                for _ in rounds(until_s if mbit == MBIT[0] else 0.0):
+                    found.alone_s.setdefault(mbit, []).append(_step_s(f"train {script.alone}", alone))
+                    found.half_s.setdefault(mbit, []).append(_step_s(f"train {script.alone}", *halves))
+                    for kind, pair in pairs.items():
+                        step_s = _step_s(f"train {epochs[kind]}", pair)
+                        found.together_s.setdefault((kind, mbit), []).append(step_s)
     return found
 
 
@@ -174,9 +181,11 @@ def _unequal(parts: tuple[float, ...]) -> Row:
 
 
 def rows(work: str, measured: Measured) -> list[Row]:
-    script, alone_s = SCRIPTS[work], measured.alone_s
+    script = SCRIPTS[work]
     title = script.title
-    allowed = ratios(alone_s, measured.half_s)
+    alone_s = [each for mbit in measured.alone_s for each in measured.alone_s[mbit]]
+    half_s = [each for mbit in measured.half_s for each in measured.half_s[mbit]]
+    allowed = ratios(alone_s, half_s)
     found = [
         Row(what=f"{title}: a step alone", value=1000 * median(alone_s), unit="ms"),
         Row(
@@ -186,13 +195,14 @@ def rows(work: str, measured: Measured) -> list[Row]:
         ),
     ]
     for (kind, mbit), together_s in measured.together_s.items():
-        gains, what = ratios(alone_s[: len(together_s)], together_s), f"{title}: {kind} at {mbit} Mbit"
+        alone_s, half_s = measured.alone_s[mbit], measured.half_s[mbit]
+        gains, what = ratios(alone_s, together_s), f"{title}: {kind} at {mbit} Mbit"
         least = HEAVY if kind == "rare" and script.heavy and mbit == MBIT[0] else None
         found.append(
             Row(what=f"{what}, times alone", value=median(gains), limit=least, at="least", note=spread(gains))
         )
         if kind == "rare" and mbit == MBIT[0]:
-            part = ratios(gains, allowed)
+            part = ratios(gains, ratios(alone_s, half_s))
             found.append(
                 Row(
                     what=f"{what} ÷ what the machine allows",
@@ -204,7 +214,7 @@ def rows(work: str, measured: Measured) -> list[Row]:
             )
         elif kind == "exact" and script.gradients:
             wire_s = script.gradients * 4 * 8 / (mbit * 1e6)
-            most = median([a / max(h, wire_s) for a, h in zip(alone_s, measured.half_s, strict=True)])
+            most = median([a / max(h, wire_s) for a, h in zip(alone_s, half_s, strict=True)])
             found.append(
                 Row(what=f"{what}: the most that the network allows", value=most, note="if all were hidden")
             )

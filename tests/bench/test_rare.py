@@ -17,8 +17,8 @@ def expected(step_s: float, range_s: tuple[float, float]) -> Expectation:
 @pytest.fixture
 def found() -> dict[str, Row]:
     measured = rare.Measured(
-        alone_s=[0.2, 0.4, 0.2],
-        half_s=[0.1, 0.2, 0.1],
+        alone_s={240: [0.2, 0.4, 0.2], 100: [0.2]},
+        half_s={240: [0.1, 0.2, 0.1], 100: [0.1]},
         together_s={
             ("exact", 240): [0.4, 0.4, 0.8],
             ("rare", 240): [0.1, 0.2, 0.2],
@@ -56,7 +56,7 @@ def test_what_was_expected_is_compared_with_what_came_out(found: dict[str, Row])
     assert (exact.kept, rarely.kept) == (False, True)
 
 
-def test_a_single_round_on_the_slower_network_is_compared_with_the_first_one_alone(
+def test_a_single_round_on_the_slower_network_is_compared_with_its_own_round_alone(
     found: dict[str, Row],
 ) -> None:
     assert found["rare at 100 Mbit, times alone"].value == 0.5
