@@ -21,10 +21,11 @@ from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.paths import shown
-from core.vocabulary.phases import Failed, ended, goes_on
+from core.vocabulary.phases import Failed, Phase, ended, goes_on
 from core.vocabulary.run_folder import DELETED, SUMMARY, is_run_id
 
 MOST_NAMED = 3
+_CUT_OFF = "cut-off"
 
 
 class History:
@@ -41,6 +42,8 @@ class History:
         """Runs of ``_newer`` whose summary could not be written."""
         self.cut_off: RunEntry | None = None
         """The newest run that was found cut off."""
+        self.cut_off_before: RunEntry | None = None
+        """The newest run of all, if it was found cut off before."""
         self.problem: Problem | None = None
         """A defect that the user should know about: the list has gaps, or cannot be used."""
 
@@ -52,6 +55,9 @@ class History:
             for leaving in self._folder.glob(f"{DELETED}*"):  # deletions interrupted when Tandem ended
                 remove_tree(leaving)
             found = self._read_folders()
+            newest = max(found.values(), key=lambda entry: entry.started_s, default=None)
+            if newest is not None and _is_cut_off(newest.phase):
+                self.cut_off_before = newest
             for entry in found.values():
                 if not ended(entry.phase) and entry.run not in self._newer:
                     was = self._newer[entry.run] = replace(
@@ -223,10 +229,14 @@ def _unusable(error: Exception, folder: Path) -> Problem:
     )
 
 
+def _is_cut_off(phase: Phase) -> bool:
+    return isinstance(phase, Failed) and phase.problem.code == _CUT_OFF
+
+
 def _cut_off(run: RunId) -> Problem:
     """A run that was under way when the node started: the previous node had ended without ending it."""
     return Problem(
-        code="cut-off",
+        code=_CUT_OFF,
         what="Tandem ended while this run was under way.",
         fix=f"Resume it (tandem resume {run}), or train again.",
     )

@@ -77,10 +77,12 @@ class Continuation:
         context: RunContext,
         *,
         start: Start,
+        is_in_a_run: Callable[[], bool],
         on_over: Callable[[], None],
     ) -> None:
         self._context = context
         self._start = start
+        self.is_in_a_run = is_in_a_run
         self._on_over = on_over
         self.spec: RunSpec | None = None
         """The request behind the newest run that was started here."""
@@ -90,8 +92,8 @@ class Continuation:
         self._news = asyncio.Event()
 
     def on_idle(self) -> None:
-        """No run is under way here: a continuation may begin."""
-        if self.next is not None and self._starting is None:
+        """Begin the continuation that is planned, unless a run is under way here; call again at its end."""
+        if self.next is not None and self._starting is None and not self.is_in_a_run():
             self._starting = self._context.background.start("go on with a run", self._follow(self.next))
 
     def on_news(self) -> None:

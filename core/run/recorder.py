@@ -145,6 +145,11 @@ class Recorder:
         """The newest run that was under way when Tandem ended without ending it."""
         return self._history.cut_off
 
+    @property
+    def cut_off_before(self) -> RunEntry | None:
+        """The newest run of all, if an earlier start of this node found that it was cut off."""
+        return self._history.cut_off_before
+
     async def newest(self, limit: int) -> RunList:
         entries = await self._disk.do(self._history.newest, limit)
         return RunList(runs=entries, problem=self._history.problem)

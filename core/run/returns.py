@@ -73,6 +73,7 @@ class Returns:
         coordinator: Callable[[], CoordinatorDriver | None],
         has_checkpoint: Callable[[], bool],
         start: Start,
+        is_in_a_run: Callable[[], bool],
         load: Callable[[Iterable[DeviceId]], Awaitable[None]],
         on_over: Callable[[], None],
     ) -> None:
@@ -87,7 +88,7 @@ class Returns:
         """Loads TensorFlow in everybody's next trainers, so that a lost laptop is back soon and the others
         hardly wait for it."""
         self._loads_on: set[DeviceId] = set()
-        self.continuation = Continuation(context, start=start, on_over=on_over)
+        self.continuation = Continuation(context, start=start, is_in_a_run=is_in_a_run, on_over=on_over)
         self._succession = Succession(
             context, planner, self.continuation, coordinator=coordinator, go_on=self._go_on
         )

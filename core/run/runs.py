@@ -112,6 +112,7 @@ class NodeRuns:
             self.planner,
             coordinator=lambda: self._coordinator,
             has_checkpoint=lambda: self._participant is not None and self._participant.state.has_checkpoint,
+            is_in_a_run=lambda: self._is_in_a_run,
             start=self.start,
             load=self.readiness.load,
             on_over=self._end_work_if_idle,

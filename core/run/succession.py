@@ -132,7 +132,7 @@ class Succession:
         """After the node's start: continue a run that was started here and was under way when the node died
         (``go_on``), or tell the user how."""
         await self._recall(history)
-        entry = history.cut_off
+        entry = history.cut_off or history.cut_off_before
         if entry is None or entry.spec is None or entry.sweep:  # a sweep goes on as a whole
             return
         me, wait_s = self._context.me, self._context.limits.recover_s
@@ -144,6 +144,8 @@ class Succession:
         # From now on another laptop may report that it went on, and have the only checkpoint.
         self.lost = following
         self.reconsider()
+        if history.cut_off is None:
+            return
         folder = self._context.folder(entry.run) / run_folder.CHECKPOINTS
         has_checkpoint = await self._context.files.do(checkpoint_store.newest_by_size, folder) is not None
         if not has_checkpoint or self.lost is None:
@@ -235,7 +237,7 @@ class Succession:
         run, step = self._claims[device]
         starter, name = self._coordinator(), self._context.name_of(device)
         if starter is None:
-            if self._planner.under_way:
+            if self._continuation.is_in_a_run():
                 return
             if self.lost is not None and self.lost.run == run and device in self.lost.devices:
                 lost, self.lost = self.lost, None

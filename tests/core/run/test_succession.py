@@ -217,6 +217,47 @@ async def test_a_starter_that_crashed_takes_its_run_back(two: Lan, spec: RunSpec
     assert (await ben.runs.history.find(alone)).entry.resumed == run
 
 
+async def test_a_starter_that_was_restarted_twice_takes_its_run_back(two: Lan, spec: RunSpec) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    two.lose(anna, ben, LOST)
+    await goes_on(two, run, ben, step=70)
+    once = await two.crash("Anna")
+    assert once.notices == ["run-cut-off"]
+    again = await two.crash("Anna")
+    assert again.notices == [], "its user has seen it"
+
+    two.mend(again, ben)
+
+    await two.wait_until(lambda: again.state.run and run_of(ben) == run_of(again))
+    await to_training(two, again, ben)
+    assert again.state.run is not None and again.state.run.plan.resume is not None
+    assert again.state.run.plan.resume.moment.step == 70
+    await finish(two, again, ben)
+
+
+async def test_a_starter_that_is_in_another_laptops_run_takes_its_own_back_after_that(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    three.lose(anna, ben, LOST)
+    await goes_on(three, run, ben, step=70)
+    again = await three.crash("Anna")
+    three.mend(again, cleo)
+    await train(three, spec, cleo, again)
+
+    three.mend(again, ben)
+    await three.wait_until(lambda: again.runs.returns._succession._claims)
+
+    assert again.notices == ["run-cut-off"] and not ben.trainers[-1].forces, "Ben goes on meanwhile"
+    for node in (cleo, again):
+        node.trainers[-1].end()
+    await three.wait_until(lambda: run_of(ben) == run_of(again))
+    await to_training(three, again, ben)
+    await finish(three, again, ben)
+
+
 async def test_the_starters_record_has_the_steps_that_were_done_without_it(two: Lan, spec: RunSpec) -> None:
     anna, ben = two.nodes["Anna"], two.nodes["Ben"]
     run = await train(two, spec, anna, ben)
