@@ -112,7 +112,7 @@ class World:
                         self.to_member[device].append(message)
                 case event if isinstance(event, ev.MirroredEvent):
                     self.state = apply(self.state, event)  # raises for an event that does not fit
-                    self.events.append(event)
+                    self.show(event)
                 case SetTimer(wait, seconds):
                     self.waits[wait] = seconds
                 case CancelTimer(wait):
@@ -134,7 +134,7 @@ class World:
                     if device not in self.lost:
                         self.to_starter[device].append(message)
                 case event if isinstance(event, Shown):
-                    side.shown.append(event)
+                    self.show_member(device, event)
                     if not isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
                         assert device != self.me, "the starter's screen is the coordinator's"
                         self.screens[device] = apply(self.screens[device], event)
@@ -154,6 +154,12 @@ class World:
                     side.outputs_taken = taken
                 case _:
                     side.jobs.append(effect)
+
+    def show(self, event: ev.Event) -> None:
+        self.events.append(event)
+
+    def show_member(self, device: DeviceId, event: ev.Event) -> None:
+        self.members[device].shown.append(event)
 
     def deliver_to_member(self, device: DeviceId) -> None:
         message = self.to_member[device].popleft()
