@@ -11,6 +11,7 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras.callback_kinds import WRITERS, each_batch, listed, writes_on
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.steps.engine import Engine
+from core.vocabulary.text import listed as listed_names
 
 
 class WriterCallback(keras.callbacks.Callback):
@@ -42,6 +43,8 @@ class SharedCallbacks(private.Callbacks):
         self._hears_batches = each_batch(own)[0]
         leads = engine.collectives.is_chief
         here = [each for each in own if leads or writes_on(each, engine.folders)]
+        self._elsewhere = [each for each in own if each not in here]
+        """Callbacks that only the chief runs, unless it is this member."""
         if not leads:
             options["add_progbar"] = False
         run = [WriterCallback(engine, each) if isinstance(each, WRITERS) else each for each in here]
@@ -77,6 +80,8 @@ class SharedCallbacks(private.Callbacks):
         super().on_test_begin(logs)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        if self._elsewhere and self._engine.collectives.is_chief:
+            self._take_over(epoch)
         super().on_epoch_end(epoch, logs)
         due = self._agree(self._engine.collectives.is_chief and self._engine.keeper.due_at_epochs_end)
         last = self.model.stop_training or epoch + 1 == self._engine.fit.epochs
@@ -89,6 +94,22 @@ class SharedCallbacks(private.Callbacks):
         progress = self._engine.fit.progress
         assert progress is not None
         return progress
+
+    def _take_over(self, epoch: int) -> None:
+        """The chief has left: runs what only it ran."""
+        taken, self._elsewhere = self._elsewhere, []
+        for callback in taken:
+            here = WriterCallback(self._engine, callback)
+            here.set_params(self.params)
+            here.set_model(self.model)
+            here.on_train_begin()
+            here.on_epoch_begin(epoch)
+            self.callbacks.append(here)
+        names = listed_names(dict.fromkeys(type(each).__name__ for each in taken))
+        self._engine.say_once(
+            f"{names}: only the chief runs such callbacks. This laptop does from epoch {epoch + 1} on; what "
+            "they wrote before is on the laptop that led until then."
+        )
 
     def _agree(self, flag: bool = False) -> bool:
         """Agrees with all members whether to stop; returns whether any member set `flag`."""

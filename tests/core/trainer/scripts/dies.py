@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -58,6 +59,15 @@ class Places(keras.callbacks.Callback):
             place("callback")
 
 
+class Board(keras.callbacks.TensorBoard):
+    """Run by the chief alone, which each member may become. Also lists the epochs that it has written."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_end(epoch, logs)
+        with Path(options.to, "boards").open("a", encoding="utf-8") as file:
+            file.write(f"{epoch}\n")
+
+
 keras.utils.set_random_seed(3)
 random = np.random.default_rng(0)
 rows = random.standard_normal((2400, 12)).astype("float32")
@@ -98,7 +108,7 @@ first = model.fit(
     epochs=3,
     validation_data=killing(data, validation=40),
     verbose=0,
-    callbacks=[Places()],
+    callbacks=[Places(), Board(f"{options.to}/board-{own.replace(':', '-')}")],
 )
 place("between")
 second = model.fit(rows, labels, batch_size=24, epochs=1, shuffle=True, verbose=0)
