@@ -15,6 +15,9 @@ WARM_UP = 64
 """Up to this step of a trace, steps 1, 2, 4 … and the last one of an epoch are audited whatever the cost."""
 SHARE = 0.025
 """Share of the elapsed time for the audits after the first ones."""
+_AMONG = int(1 / SHARE)
+"""Steps among which a later audit falls at random: fewer than there are from one to the next, as each takes
+about a step or longer."""
 AT_FIRST_S = 2.0
 """Extra time beside that share: while it lasts, every small step is audited."""
 TESTS_FIRST_S = 0.5
@@ -125,10 +128,11 @@ class Course:
             self.target = 1
             while self.target <= self.steps:
                 self.target *= 2
-        elif self.target <= self.steps:
+        elif self.target <= self.steps or (self.event and self.steps >= WARM_UP):
             if not time.affords(self.cost_s or 0.0):
                 return None
-            self.target = self.steps + 1 + (0 if self.event else time.random.randrange(left))
+            among = max(left, _AMONG)
+            self.target = self.steps + 1 + (0 if self.event else time.random.randrange(among))
         ahead = self.target - self.steps - 1
         if epoch_ends and ahead >= left and self.steps < WARM_UP:
             return left - 1

@@ -53,15 +53,18 @@ def test_the_last_step_of_an_early_epoch_is_audited() -> None:
     assert found == [1, 2, 4, 8, 16, 20, 32, 40, 60, 64]
 
 
-def test_later_audits_take_their_share_of_the_time() -> None:
-    found, time = audited(20_000, cost_s=0.02, step_s=0.01)
+@pytest.mark.parametrize("portion", [1, 10])
+def test_later_audits_take_their_share_of_the_time(portion: int) -> None:
+    found, time = audited(20_000, cost_s=0.02, step_s=0.01, portion=portion)
     later = [step for step in found if step > 1000]
     assert 0.8 * SHARE < 0.02 * len(later) / (19_000 * 0.01) < 1.01 * SHARE
     assert time.spent_s <= AT_FIRST_S + SHARE * time.elapsed_s
 
 
-def test_later_audits_fall_on_every_place_of_a_pattern() -> None:
-    found, _ = audited(20_000, cost_s=0.02, step_s=0.01, portion=10)
+@pytest.mark.parametrize("portion", [1, 10])
+def test_later_audits_fall_on_every_place_of_a_pattern(portion: int) -> None:
+    """Also where callbacks run per batch, so that portions have one step."""
+    found, _ = audited(20_000, cost_s=0.02, step_s=0.01, portion=portion)
     later = [step % 10 for step in found if step > 1000]
     assert all(later.count(place) > 0.03 * len(later) for place in range(10))
 
@@ -82,6 +85,14 @@ def test_an_event_waits_until_it_is_affordable() -> None:
     course.event = True
     assert course.ahead(time, 50) is None
     time.elapsed_s = 1.0 / SHARE + 0.1
+    assert course.ahead(time, 50) == 0
+
+
+def test_an_event_does_not_wait_for_a_step_that_was_drawn_before() -> None:
+    course = Course(able=True, steps=1000, target=1030, cost_s=1.0)
+    time = AuditTime(spent_s=AT_FIRST_S, elapsed_s=1000.0)
+    assert course.ahead(time, 50) == 29
+    course.event = True
     assert course.ahead(time, 50) == 0
 
 
