@@ -376,8 +376,8 @@ def closed(name: str) -> Problem:
 
 def nothing_shared() -> str:
     return (
-        "Nothing was shared between the laptops: the script trained neither with fit nor in a strategy of "
-        "its own, so each laptop did the same work alone."
+        "Nothing was shared between the laptops: the script trained neither with Keras 3's fit nor in a "
+        "strategy of its own, so each laptop did the same work alone."
     )
 
 

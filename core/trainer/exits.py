@@ -29,6 +29,8 @@ _FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE
 _PORT_TAKEN = re.compile(r"Could not start gRPC server|address already in use", re.IGNORECASE)
 
 _NO_DOWNLOAD = re.compile(r"URL fetch failure|Name or service not known|Temporary failure in name resolution")
+_KERAS_2 = re.compile(r"'tf_keras|Keras cannot be imported")
+"""The second, from TensorFlow: TF_USE_LEGACY_KERAS is set, and tf_keras is not installed."""
 
 _SCRIPT_FIX = "Correct the script and train again."
 _DISK_FIX = "Free some space, or make the script's output folder writable; then train again."
@@ -238,6 +240,8 @@ def _fix(error: BaseException, chain: Sequence[BaseException]) -> str:
         )
     if isinstance(error, EOFError):
         return "Nobody can type during a run: have the script read the value from an argument instead."
+    if isinstance(error, ImportError) and _KERAS_2.search(str(error)):
+        return "Use Keras 3 (`import keras`), and set TF_USE_LEGACY_KERAS nowhere; then train again."
     if isinstance(error, ImportError):
         return "Install the missing package on that laptop, for Tandem's Python; then train again."
     return _SCRIPT_FIX

@@ -70,6 +70,8 @@ def test_a_full_or_read_only_disk_is_not_the_scripts_fault(
         ("import urllib.error\nraise urllib.error.URLError('no route')", "to the internet"),
         ("raise ImportError('You must install pydot')", "Install the missing package"),
         ("import no_such_module", "Install the missing package"),
+        ("raise ModuleNotFoundError(\"No module named 'tf_keras'\")", "Use Keras 3"),
+        ("raise ImportError('Keras cannot be imported. Check that it is installed.')", "Use Keras 3"),
         ("raise ValueError('no')", "Correct the script"),
     ],
 )
