@@ -80,6 +80,8 @@ class Told(NamedTuple):
     """The messages to the chief's user during a scenario, and those reported to nobody."""
 
     words: list[str]
+    differences: list[str]
+    """Those that the result may differ: the run does not end green."""
     gathers: bool
     """Whether losses had the predictions of all rows."""
     sent_bits: list[int]

@@ -56,10 +56,13 @@ class Quiet:
     def __init__(self) -> None:
         self.heard: dict[str, int] = {}
         self.words: list[str] = []
+        self.differences: list[str] = []
+        """The messages that the result may differ: the run does not end green."""
         self.sent_bits: set[int] = set()
 
     def on_said(self, words: str, difference: bool = False) -> None:
         self.words.append(words)
+        self.differences += [words] if difference else []
 
     def on_step(self, report: Any) -> None:
         self.sent_bits.add(report.sent_bits)
@@ -163,6 +166,7 @@ def main() -> None:
         keras.backend.clear_session()
         keras.utils.set_random_seed(SEED)
         observer.words.clear()
+        observer.differences.clear()
         observer.sent_bits.clear()
         if installation:
             installation.begin_training()
@@ -188,6 +192,7 @@ def main() -> None:
             (out / f"{name}.error").write_text(traceback.format_exc())
         told = {
             "words": observer.words,
+            "differences": observer.differences,
             "gathers": any(gathers(model) for model in models),
             "sent_bits": sorted(observer.sent_bits),
         }

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.exactness.member import Quiet, begin, join, leave
 
@@ -15,22 +16,10 @@ EAGERLY = "~"
 """Ends the names of models that are to run eagerly, and so round differently."""
 
 
-class Telling(Quiet):
-    """Records separately how a result differs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.differences: list[str] = []
-
-    def on_said(self, words: str, difference: bool = False) -> None:
-        super().on_said(words)
-        self.differences += [words] if difference else []
-
-
 def main() -> None:
     begin()
     os.nice(10)
-    order, observer = json.loads(sys.argv[1]), Telling()
+    order, observer = json.loads(sys.argv[1]), Quiet()
     out = Path(order["out"])
     installation = join(order, observer) if order["shares"] else None
     import keras
@@ -49,11 +38,14 @@ def main() -> None:
             installation.begin_training()
         kind, seed = name.split("-")
         made = trained[kind](int(seed.removesuffix(EAGERLY)), eager=seed.endswith(EAGERLY))
-        np.savez(out / f"{name}.npz", *map(np.asarray, made.model.weights))
+        history = made.model.history.history
+        logs: dict[str, Any] = {f"value/{key}": np.array(values) for key, values in history.items()}
+        np.savez(out / f"{name}.npz", *map(np.asarray, made.model.weights), **logs)
         (out / "times.json").write_text(json.dumps(time.monotonic()))
         record[name] = {
             "what": made.words,
             "of_rows": made.of_rows,
+            "rate": made.rate,
             "words": list(observer.words),
             "differences": list(observer.differences),
         }

@@ -1,5 +1,6 @@
 """Models and losses combined at random from a seed: row-wise terms, and terms of the batch as a whole that
-exist from the start, begin later, appear only in the gradient or are small beside the rest."""
+exist from the start, begin later, appear only in the gradient, are small beside the rest or rare in the data;
+with metrics of their own."""
 
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ from tests.exactness.scenarios.registry import BATCH, FEATURES, table
 STEPS, EPOCHS = int(os.environ.get("TANDEM_FUZZ_STEPS", "12")), 2
 _MISSING = 2.0
 """Outside of all targets, but close enough that a squared distance keeps its last bits."""
+_RARE, _RARE_ROWS = 1.5, 3
+"""The target of rows with a term of their own, and how many such rows a batch has that has any."""
 
 
 class RandomModel(NamedTuple):
@@ -28,11 +31,43 @@ class RandomModel(NamedTuple):
     of_rows: bool
     """Nothing in the model depends on the batch as a whole: it is shared, and nothing is reported."""
     model: Any
+    rate: float = 1.0
+    """The part of the steps in which the model's only dependence on the batch as a whole shows."""
 
     def fit(self, x: np.ndarray, y: np.ndarray, callbacks: list[Any], *, eagerly: bool) -> None:
         """`eagerly`: rounded differently."""
         self.model.run_eagerly |= eagerly
         self.model.fit(x, y, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0, callbacks=callbacks)
+
+
+class Near(keras.metrics.Metric):
+    """The part of the rows whose prediction is near: a sum over rows."""
+
+    def __init__(self) -> None:
+        super().__init__(name="near")
+        self.near = self.add_weight(shape=(), initializer="zeros")
+        self.rows = self.add_weight(shape=(), initializer="zeros")
+
+    def update_state(self, true: Any, seen: Any, sample_weight: Any = None) -> None:
+        self.near.assign_add(ops.sum(ops.sigmoid(20.0 * (0.5 - ops.abs(true - seen)))))
+        self.rows.assign_add(ops.cast(ops.shape(true)[0], "float32"))
+
+    def result(self) -> Any:
+        return ops.divide_no_nan(self.near, self.rows)
+
+
+class Farthest(keras.metrics.Metric):
+    """The largest distance so far: no sum over rows."""
+
+    def __init__(self) -> None:
+        super().__init__(name="farthest")
+        self.most = self.add_weight(shape=(), initializer="zeros")
+
+    def update_state(self, true: Any, seen: Any, sample_weight: Any = None) -> None:
+        self.most.assign(ops.maximum(self.most, ops.max(ops.abs(true - seen))))
+
+    def result(self) -> Any:
+        return self.most + 0.0
 
 
 def _of_rows(name: str, true: Any, seen: Any) -> Any:
@@ -93,6 +128,9 @@ def trained(seed: int, *, eager: bool) -> RandomModel:
             layers.Dense(1),
         ]
     )
+    rare = drawn.choice([None, None, None, 1, 3])
+    own = drawn.choice([None, None, Near, Farthest])
+    metrics += [own()] if own else []
     chosen: Any = {
         "sgd": lambda: keras.optimizers.SGD(0.05),
         "momentum": lambda: keras.optimizers.SGD(0.02, momentum=0.9),
@@ -105,6 +143,9 @@ def trained(seed: int, *, eager: bool) -> RandomModel:
             found = ops.sum(there * ops.square(true - seen)) / ops.maximum(ops.sum(there), 1.0)
         else:
             found = _of_rows(rows, true, seen)
+        if rare:
+            there = ops.cast(true == _RARE, "float32")
+            found += 0.3 * ops.sum(there * ops.square(seen)) / ops.maximum(ops.sum(there), 1.0)
         if term is None:
             return found
         return found + weight * begun(chosen, start, begins, lambda: of_batch(term, true, seen))
@@ -115,8 +156,13 @@ def trained(seed: int, *, eager: bool) -> RandomModel:
         missing = np.random.RandomState(seed).uniform(size=y.shape) < 0.3
         missing[: from_batch * BATCH] = False
         y = np.where(missing, _MISSING, y).astype("float32")
+    if rare:
+        for batch in drawn.sample(range(1, STEPS), rare):
+            y[[batch * BATCH + row for row in drawn.sample(range(BATCH), _RARE_ROWS)]] = _RARE
     words = f"{rows}, {term} {begins} ×{size} from {start}, missing {from_batch}, {between}, {optimizer}"
-    of_rows = term is None and from_batch is None and between != "clipped"
-    made = RandomModel(words, of_rows, model)
+    words += f", rare {rare}, {own and own.__name__}"
+    else_of_rows = term is None and from_batch is None and between != "clipped"
+    of_rows = else_of_rows and rare is None and own is not Farthest
+    made = RandomModel(words, of_rows, model, rare / STEPS if rare and else_of_rows else 1.0)
     made.fit(x, y, [Turned(weight)] if begins == "by a callback" else [], eagerly=eager)
     return made

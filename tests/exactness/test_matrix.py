@@ -80,7 +80,7 @@ def test_members_are_equal_and_as_one_process(matrix: Matrix, name: str, members
 @pytest.mark.parametrize(("name", "members"), [case(cell) for cell in CELLS])
 def test_what_is_not_shared_is_reported_and_nothing_else(matrix: Matrix, name: str, members: Members) -> None:
     heard[name, members] = matrix.ran(members).result().told(name)
-    said, gathers, sent_bits = heard[name, members]
+    said, _, gathers, sent_bits = heard[name, members]
     expected = SCENARIOS[name].told
     assert bool(said) == bool(expected), said
     assert all(expected in words for words in said), said
