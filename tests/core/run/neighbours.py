@@ -409,6 +409,8 @@ class House:
         self.number = 0
         self.runs: list[Run] = []
         self.plans: dict[RunId, Plan] = {}
+        self.has_forgotten = False
+        """A starter crashed in a run that resumes another: it takes back only the newer one."""
         self.crashes: list[BaseException] = []
         self.broken: list[tuple[DeviceId, DeviceId]] = []
         self.nodes = {device: Node(self, device) for device in (ANNA, BEN, CLEO)}
@@ -476,6 +478,7 @@ class House:
         """A node dies with its trainers, and is started again. It is linked with nobody then."""
         before, led = self.nodes[device], self.nodes[device].led
         entry = None if led is None or before.returns.continuation.spec is None else _entry(led, before)
+        self.has_forgotten |= led is not None and led.starter.plan.resume is not None
         stands_in = before.returns._succession._stand_in
         before.is_dead = True
         before.returns.close()
