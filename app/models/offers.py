@@ -77,7 +77,7 @@ def by_advice(
         yield Offer(words, replace(draft, options=structs.replace(options, sync="rare")))
     if advice.cause == "shares" and draft.shares:
         yield Offer("Share by speed", replace(draft, shares={}))
-    if advice.cause in ("steps", "wire", "load"):
+    if advice.cause == "load" or advice.larger is not None:
         yield from _larger_batch(draft, declared)
     # Where even the slowest alone is faster than all, so is this one.
     alone_is_faster = advice.here or advice.fast_s > advice.slow_s * advice.together > 0

@@ -10,6 +10,7 @@ from core.vocabulary import units
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Advice, Expectation
+from core.vocabulary.text import capitalised
 
 
 class Face(NamedTuple):
@@ -52,25 +53,32 @@ def advice_words(advice: Advice | None, face: Face) -> str:
         case "steps":
             words = (
                 f"Steps are too short for an exchange in each: {advice.fastest} alone takes "
-                f"{units.duration(advice.fast_s)}. Use a larger batch_size{_twice(advice)}, or set "
-                "steps_per_execution."
+                f"{units.duration(advice.fast_s)}."
             )
+            if advice.larger is not None:
+                words += (
+                    f" Use a larger batch_size ({_twice(advice, advice.larger)}), or set steps_per_execution."
+                )
+        case "wire" if advice.larger is not None:
+            words = f"Use a cable, a faster network or a larger batch_size ({_twice(advice, advice.larger)})."
         case "wire":
-            words = f"Use a cable, a faster network or a larger batch_size{_twice(advice)}."
+            words = "Use a cable or a faster network."
         case "shares":
             words = f"{face.shares} each laptop gets as many rows as it can compute."
         case "load":
             words = "Use a larger batch_size, and close other programs on all laptops."
-    words += _inexact(advice, face)
+    nothing = advice.cause == "steps" and advice.larger is None
+    inexact = _inexact(advice, face)
+    words += f" {capitalised(inexact)}" if inexact and nothing else f" Or {inexact}" if inexact else ""
     if advice.together >= WORTH:
         return words
     how = face.alone_here if advice.here else face.alone_there.format(name=advice.alone)
-    train = "Train" if advice.cause == "unlike" else "Or train"
+    train = "Train" if advice.cause == "unlike" or (nothing and not inexact) else "Or train"
     return f"{words} {train} on {advice.alone} alone ({how})."
 
 
-def _twice(advice: Advice) -> str:
-    return "" if advice.larger is None else f" (twice the rows: {compared(advice.larger, advice.spread)})"
+def _twice(advice: Advice, gain: float) -> str:
+    return f"twice the rows: {compared(gain, advice.spread)}"
 
 
 def _inexact(advice: Advice, face: Face) -> str:
@@ -85,7 +93,7 @@ def _inexact(advice: Advice, face: Face) -> str:
         )
         if gain is not None
     ]
-    return f" Or {' or '.join(choices)}; the result is then not that of one machine." if choices else ""
+    return f"{' or '.join(choices)}; the result is then not that of one machine." if choices else ""
 
 
 def speed_lines(said: SpeedWords, face: Face) -> list[str]:

@@ -204,11 +204,16 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         slow_s=slow,
         together=together,
         spread=(least / ESTIMATED, most * ESTIMATED),
-        narrow=narrow,
-        narrowest=narrowest,
-        rarely=rarely,
-        larger=larger,
+        narrow=_gain(narrow),
+        narrowest=_gain(narrowest),
+        rarely=_gain(rarely),
+        larger=_gain(larger),
     )
+
+
+def _gain(speed: float | None) -> float | None:
+    """A choice's speed beside the fastest laptop alone, unless that one stays faster."""
+    return speed if speed is not None and speed > 1 else None
 
 
 def too_small(expectation: Expectation) -> bool:

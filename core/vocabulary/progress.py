@@ -172,7 +172,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """Time of a step of the whole batch by each of these two alone."""
     together: float = 1.0
     """Speed of all together ÷ speed of the fastest alone. The fields below estimate this ratio for other
-    choices; None: already chosen, or little gain."""
+    choices; None: already chosen, or no faster than alone."""
     spread: Few[float] = ()
     """The least and the most that comes out of such an estimate ÷ the estimate."""
     narrow: float | None = None

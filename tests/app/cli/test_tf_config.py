@@ -21,9 +21,9 @@ async def test_each_members_tf_config_is_shown_exactly() -> None:
         "worker:0 on other:",
         '{"cluster": 2}',
         "Last time on these laptops: no faster than here alone.",
-        "Use a cable, a faster network or a larger batch_size (twice the rows: 1.2× slower). Or send half "
-        "the bytes (--wire bf16: 1.4× slower) or meet rarely (--sync rare: about 1.5× as fast); the result "
-        "is then not that of one machine. Or train on anna alone (--solo).",
+        "Use a cable, a faster network or a larger batch_size (twice the rows: about 1.2× as fast). Or send "
+        "half the bytes (--wire bf16: only 5 % faster) or meet rarely (--sync rare: about 1.5× as fast); the "
+        "result is then not that of one machine. Or train on anna alone (--solo).",
     ]
 
 

@@ -167,7 +167,7 @@ def test_the_end_says_what_was_expected_and_what_came_out() -> None:
     summary = Summary(expectation=expectation, settled=Settled(step_s=0.2, wire_s=0.15))
     expected, advice = run_words.summary_lines(summary, {ME: "here"}, "", plan(OTHER))
     assert expected.startswith("Expected 1.4×, measured 0.5× the speed of here alone")
-    assert "or meet rarely (--sync rare: about 1.4× as fast, 1.3 to 1.7×); the result is then not" in advice
+    assert "Or meet rarely (--sync rare: about 1.4× as fast, 1.3 to 1.7×); the result is then not" in advice
     assert run_words.summary_lines(summary, {}, "") == []
 
 
