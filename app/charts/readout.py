@@ -79,9 +79,12 @@ def bad_words(metric: str, curves: Sequence[PlotCurve]) -> str:
     said = []
     for curve in curves:
         if curve.points.bad and not curve.hidden and metric not in MEASURED:
-            values, first = curve.points.values, curve.points.bad[0]
-            word, step = brief(values[first]), int(curve.points.steps[first])
-            lasts = curve.points.bad[-1] == len(values) - 1
+            values, steps = curve.points.values, curve.points.steps
+            sound = np.flatnonzero(np.isfinite(values))
+            since = int(sound[-1]) + 1 if len(sound) else 0
+            lasts = since < len(values)
+            at = since if lasts else curve.points.bad[0]
+            word, step = brief(values[at]), int(steps[at])
             place = f"is {word} from step {step:,} on" if lasts else f"was {word} at step {step:,}"
             said.append(f"{curve.name} {place}")
     return "; ".join(said)

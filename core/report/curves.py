@@ -21,7 +21,7 @@ Point = tuple[float, float]
 @dataclass(frozen=True, slots=True)
 class Curve:
     """A line of a plot. Points are (step, value), with values up to ``MOST``. ``faint``: the line of steps
-    behind a line of epochs. ``bad``: the first points whose values are NaN or beyond."""
+    behind a line of epochs. ``bad``: the first points whose values are NaN or beyond, and the last one."""
 
     name: str
     points: list[Point]
@@ -75,7 +75,7 @@ def _curve(name: str, line: Points, *, faint: bool = False, by_epoch: bool = Fal
     curve = Curve(name, [], faint, by_epoch)
     for step, value in zip(line.steps, line.values, strict=True):
         (curve.points if abs(value) <= MOST else curve.bad).append((step + 1, value))
-    del curve.bad[MOST_BAD:]
+    del curve.bad[MOST_BAD - 1 : -1]
     return curve
 
 

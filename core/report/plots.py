@@ -23,7 +23,7 @@ from core.vocabulary.versions import ROOT
 FOLDER = ROOT / "resources" / "report"
 MOST_NAME = 80
 MOST_POINTS = 4_000
-"""Points of a curve, evenly chosen where it has more."""
+"""Points of a curve, evenly chosen where it has more, with the last one."""
 LOG_FROM = 100.0
 """Positive values that differ by more than this factor are first shown on a logarithmic scale."""
 
@@ -66,6 +66,8 @@ def _panel(panel: Panel) -> dict[str, object]:
 
 def _curve(curve: Curve, colour: int) -> dict[str, object]:
     points = curve.points[:: max(1, -(-len(curve.points) // MOST_POINTS))]
+    if points and points[-1] != curve.points[-1]:
+        points.append(curve.points[-1])
     return {
         "name": plain(curve.name, MOST_NAME) + (", each step" if curve.faint else ""),
         "colour": colour,

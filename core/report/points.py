@@ -55,7 +55,7 @@ class Points:
         self.epochs = array("l")
         """Epochs counted from 0, for points that are an epoch's end; else empty."""
         self.bad: list[int] = []
-        """Indices of the first NaN and infinite values."""
+        """Indices of the first NaN and infinite values, and of the last one."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -67,7 +67,8 @@ class Points:
     def add(
         self, step: float, second: float, value: float, epoch: int | None = None, *, place: float = 0.0
     ) -> None:
-        if not math.isfinite(value) and len(self.bad) < MOST_BAD:
+        if not math.isfinite(value):
+            del self.bad[MOST_BAD - 1 :]
             self.bad.append(len(self.values))
         if self.values:
             step, second = max(step, self.steps[-1]), max(second, self.seconds[-1])

@@ -6,7 +6,7 @@ import pytest
 
 from app.charts.curve import Look, PlotCurve
 from app.charts.marks import apart
-from app.charts.readout import best_mark, brief, cursor_at, end_marks
+from app.charts.readout import bad_words, best_mark, brief, cursor_at, end_marks
 from core.report.points import Points
 
 LOG = Look(log=True)
@@ -102,6 +102,11 @@ def test_what_is_no_number_is_said_and_not_drawn() -> None:
     assert found.marks[0].words == "training infinite"
     assert math.isnan(found.marks[0].y)
     assert (brief(math.nan), brief(-math.inf)) == ("NaN", "-infinite")
+
+
+def test_a_value_that_is_no_number_again_was_one_in_between() -> None:
+    said = [bad_words("loss", [curve(1.0, *later)]) for later in ((math.nan, 0.5, math.inf), (math.nan, 0.5))]
+    assert said == ["training is infinite from step 3 on", "training was NaN at step 1"]
 
 
 def test_last_values_keep_apart_and_inside() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 from core.report.curves import MOST_CURVES, MOST_PANELS, panels, shown_devices
-from core.report.points import CPU_USE, GPU_USE
+from core.report.points import CPU_USE, GPU_USE, MOST_BAD
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import Change, LaptopUsed, MembershipChanged
 from core.vocabulary.progress import EpochEnd, Progress
@@ -72,6 +72,16 @@ def test_values_that_are_not_finite_give_marks_but_no_point_and_a_learning_rate_
     assert math.isnan(found["loss"].bad[0][1]) and found["loss"].bad[0][0] == 5
     assert (found["mae"].bad, found["acc"].bad) == ([(5, -math.inf)], [(5, 1e305)])
     assert panels(run_told(plan=None, steps={}, epochs={})) == []
+
+
+def test_a_curve_that_ends_in_very_many_values_that_are_no_numbers_has_its_last() -> None:
+    def step(number: int) -> Progress:
+        loss = 0.5 if number == MOST_BAD else math.nan
+        return Progress(at_s=0.0, epoch=0, epochs=1, step=number, batch=number, logs={"loss": loss})
+
+    (panel,) = panels(run_told(steps={ANNA: tuple(map(step, range(MOST_BAD + 9)))}, epochs={}))
+    (curve,) = panel.curves
+    assert len(curve.bad) == MOST_BAD and curve.bad[-1][0] == MOST_BAD + 9 > curve.points[-1][0]
 
 
 def test_a_script_with_very_many_metrics_gives_a_plot_of_bounded_size() -> None:

@@ -51,10 +51,10 @@ def test_a_value_that_is_no_number_has_its_mark_and_its_word_where_it_is_the_las
         assert panel["curves"][0]["end"] == word and panel["curves"][0]["y"] == [0.5]
 
 
-def test_a_curve_of_very_many_points_is_thinned() -> None:
-    (panel,) = told(Panel("loss", [Curve("loss", [(float(x), 1 / 3) for x in range(10_000)])]))
+def test_a_curve_of_very_many_points_is_thinned_and_keeps_the_last() -> None:
+    (panel,) = told(Panel("loss", [Curve("loss", [(float(x), 1 / 3) for x in range(10_001)])]))
     (curve,) = panel["curves"]
-    assert curve["x"] == [float(x) for x in range(0, 10_000, 3)]
+    assert curve["x"] == [*map(float, range(0, 10_001, 3)), 10_000.0]
     assert set(curve["y"]) == {0.333333}
 
 

@@ -4,7 +4,17 @@ import math
 
 from msgspec.structs import replace
 
-from core.report.points import GPU_USE, GRADIENT_NORM, MOST_CURVES, SAMPLES_S, CurveKey, RunPoints, by_use
+from core.report.points import (
+    GPU_USE,
+    GRADIENT_NORM,
+    MOST_BAD,
+    MOST_CURVES,
+    SAMPLES_S,
+    CurveKey,
+    Points,
+    RunPoints,
+    by_use,
+)
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.events import MemberEndedEpoch, MemberLogged, MemberProgressed
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
@@ -88,6 +98,14 @@ def test_values_that_are_not_finite_are_marked() -> None:
     for number, value in enumerate([1.0, math.nan, math.inf]):
         points.on_event(step(number, loss=value))
     assert points.curves[CurveKey(DeviceId(""), "loss", False)].bad == [1, 2]
+
+
+def test_of_very_many_values_that_are_not_finite_the_last_is_known_too() -> None:
+    points = Points()
+    for number in range(MOST_BAD + 500):
+        points.add(number, number, math.nan)
+    assert len(points.bad) == MOST_BAD
+    assert (points.bad[-2], points.bad[-1]) == (MOST_BAD - 2, MOST_BAD + 499)
 
 
 def test_a_loss_that_became_infinite_is_not_called_nan() -> None:
