@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import shiboken6
 from msgspec.structs import replace
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QMouseEvent, QWheelEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, Qt
+from PySide6.QtGui import QColor, QImage
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QScrollArea
@@ -278,22 +278,6 @@ def test_gpu_use_stands_under_the_loss_over_the_same_axis(qtbot: QtBot, panel: C
     assert use.range == pytest.approx(loss.range)
 
 
-def test_all_plots_have_one_crosshair(qtbot: QtBot, panel: ChartPanel) -> None:
-    points = with_use(run_of(*(step(n, loss=9.0 - n, accuracy=0.5) for n in range(9))))
-    shown(qtbot, panel, Source("now", points))
-    loss, accuracy = panel.plots
-    middle = loss.canvas.area.center().toPoint()
-    qtbot.mouseMove(loss.canvas.viewport(), middle)
-    qtbot.waitUntil(lambda: loss.marks.cursor_at is not None, timeout=LIMIT_MS)
-    assert accuracy.marks.cursor_at is not None and loss.marks.cursor_at is not None
-    assert accuracy.marks.cursor_at.x == loss.marks.cursor_at.x == 4.0
-    assert loss.marks.cursor_at.head == "step 4 · 0:04"
-    assert loss.marks.cursor_at.marks[0].words == "training 5"
-    panel.grab()
-    qtbot.mouseMove(loss.canvas.viewport(), QPoint(1, 1))
-    qtbot.waitUntil(lambda: accuracy.marks.cursor_at is None, timeout=LIMIT_MS)
-
-
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_a_line_is_as_thick_at_every_scale(
     qtbot: QtBot, panel: ChartPanel, monkeypatch: pytest.MonkeyPatch, scale: float
@@ -316,6 +300,22 @@ def test_smoothed_and_raw_are_told_apart(qtbot: QtBot, panel: ChartPanel) -> Non
     _, faint, line, _ = plot._items[0]
     assert len(faint.getData()[0]) == len(line.getData()[0]) == 9
     assert faint.opts["pen"].color().name() != line.opts["pen"].color().name()
+
+
+def test_a_table_has_the_points_of_all_runs_that_are_shown(
+    qtbot: QtBot, panel: ChartPanel, tmp_path: Path
+) -> None:
+    shown(qtbot, panel, *many(3))
+    panel.legend.entries[1].click()
+    drawn(qtbot, panel)
+    with qtbot.waitSignal(panel.export.saved, timeout=LIMIT_MS):
+        panel.export.save(tmp_path / "plots.csv")
+    rows = list(csv.DictReader((tmp_path / "plots.csv").read_text().splitlines()))
+    first, _, third = (f"'{source.label}" for source in many(3))  # no spreadsheet takes it for a formula
+    assert [(row["run"], row["step"]) for row in rows] == [
+        (run, str(at)) for run in (first, third) for at in range(30)
+    ]
+    assert rows[-1]["value"] == str(1 / 32)
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "csv"])
@@ -516,7 +516,7 @@ def test_a_picture_has_the_plots_that_nobody_has_scrolled_to(qtbot: QtBot, tmp_p
     area.hide()
 
 
-# --- gestures, by mouse ------------------------------------------------------------------------------------
+# --- moving ------------------------------------------------------------------------------------------------
 
 
 def zoomable(qtbot: QtBot, panel: ChartPanel) -> tuple[Plot, Plot]:
@@ -537,64 +537,6 @@ def drag(plot: Plot, left: float, right: float) -> None:
         QTest.mouseMove(over, at)
         QApplication.processEvents()
     QTest.mouseRelease(over, Qt.MouseButton.LeftButton, pos=end)
-
-
-def click_twice(plot: Plot) -> None:
-    """Two clicks as the window system sends them: the second press has its own event type."""
-    over, at = plot.canvas.viewport(), plot.canvas.area.center()
-    left, none = Qt.MouseButton.LeftButton, Qt.MouseButton.NoButton
-    for kind, held in (
-        (QEvent.Type.MouseButtonPress, left),
-        (QEvent.Type.MouseButtonRelease, none),
-        (QEvent.Type.MouseButtonDblClick, left),
-        (QEvent.Type.MouseButtonRelease, none),
-    ):
-        place = QPointF(over.mapToGlobal(at.toPoint()))
-        event = QMouseEvent(kind, at, place, left, held, Qt.KeyboardModifier.NoModifier)
-        QApplication.sendEvent(over, event)
-
-
-def turn_wheel(plot: Plot, held: Qt.KeyboardModifier, part: float = 0.25) -> QWheelEvent:
-    area, over = plot.canvas.area, plot.canvas.viewport()
-    at = QPointF(area.left() + part * area.width(), area.center().y())
-    event = QWheelEvent(
-        *(at, QPointF(over.mapToGlobal(at.toPoint())), QPoint(), QPoint(0, 240), Qt.MouseButton.NoButton),
-        *(held, Qt.ScrollPhase.NoScrollPhase, False),
-    )
-    QApplication.sendEvent(over, event)
-    return event
-
-
-def test_a_drag_selects_for_all_plots_and_a_double_click_shows_everything(
-    qtbot: QtBot, panel: ChartPanel
-) -> None:
-    loss, accuracy = zoomable(qtbot, panel)
-    whole = loss.range
-    drag(loss, 0.2, 0.6)
-    qtbot.waitUntil(lambda: not panel.following, timeout=LIMIT_MS)
-    assert loss.range == pytest.approx((20, 60), abs=2)
-    qtbot.waitUntil(lambda: accuracy.range == loss.range, timeout=LIMIT_MS)
-    qtbot.waitUntil(lambda: loss.canvas.viewRange()[1][0] > 30, timeout=LIMIT_MS)
-    low, high = loss.canvas.viewRange()[1]
-    assert 30 < low < 42 and 78 < high < 88, "the values fit what is seen"
-    click_twice(accuracy)
-    qtbot.waitUntil(lambda: panel.following, timeout=LIMIT_MS)
-    qtbot.waitUntil(lambda: loss.range == pytest.approx(whole, abs=1), timeout=LIMIT_MS)
-
-
-def test_ctrl_and_the_wheel_zoom_about_the_pointer_and_the_wheel_alone_is_the_pages(
-    qtbot: QtBot, panel: ChartPanel
-) -> None:
-    loss, accuracy = zoomable(qtbot, panel)
-    before = loss.range
-    assert not turn_wheel(loss, Qt.KeyboardModifier.NoModifier).isAccepted()
-    assert loss.range == before
-    pointed = before[0] + 0.25 * (before[1] - before[0])
-    turn_wheel(loss, Qt.KeyboardModifier.ControlModifier)
-    left, right = loss.range
-    assert right - left < 0.9 * (before[1] - before[0])
-    assert left + 0.25 * (right - left) == pytest.approx(pointed, abs=1.5)
-    qtbot.waitUntil(lambda: accuracy.range == loss.range, timeout=LIMIT_MS)
 
 
 def test_a_move_during_a_drawing_is_drawn_right_after_it_however_long_drawings_take(
@@ -708,25 +650,6 @@ def test_a_peak_may_be_left_out_of_the_value_axis(qtbot: QtBot, panel: ChartPane
     assert plot.canvas.viewRange()[1][0] < 1.01, "the newest values stay in sight"
     panel.bar.trimmed.click()
     qtbot.waitUntil(lambda: plot.canvas.viewRange()[1][1] > 5_000, timeout=LIMIT_MS)
-
-
-def test_a_click_on_the_legend_hides_a_run_and_shows_it(qtbot: QtBot, panel: ChartPanel) -> None:
-    shown(qtbot, panel, *many(3))
-    first, second, _ = panel.legend.entries
-    qtbot.mouseClick(second, Qt.MouseButton.LeftButton)
-    drawn(qtbot, panel)
-    plot = panel.plots[0]
-    assert [curve.hidden for curve in plot.curves] == [False, True, False]
-    assert [items[2].isVisible() for items in plot._items] == [True, False, True]
-    assert len(plot.marks.ends) == 2
-    assert {run for run, _, _ in panel._shown_points()} == {first.name, panel.legend.entries[2].name}
-    qtbot.mouseClick(second, Qt.MouseButton.LeftButton)
-    drawn(qtbot, panel)
-    assert not any(curve.hidden for curve in plot.curves)
-    qtbot.mouseClick(second, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier)
-    panel._show_alone(second.name)
-    drawn(qtbot, panel)
-    assert [curve.hidden for curve in plot.curves].count(True) in (0, 2)
 
 
 def test_the_difference_to_a_run_is_drawn_where_both_reach(qtbot: QtBot, panel: ChartPanel) -> None:
