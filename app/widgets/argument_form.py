@@ -36,11 +36,13 @@ class ArgumentForm(QWidget):
         label.setBuddy(self.line)
         self.fields = Flow(equal=True)
         self._key: object = None
+        self._options: Sequence[Declared] = ()
         self._cells: list[_Cell] = []
         self.setLayout(column(row(label, self.line, values.several), values, self.fields))
 
     def show_options(self, options: Sequence[Declared], *, several: bool) -> None:
         """``several``: commas separate values to try."""
+        self._options = options
         found = argument_fields.fields(options, self.line.text(), several=several)
         key = several, [field.option for field in found]
         if key != self._key:
@@ -55,7 +57,7 @@ class ArgumentForm(QWidget):
 
     def take(self, option: Declared, value: str) -> None:
         """A user's change of a field."""
-        self.line.setText(argument_fields.changed(self.line.text(), option, value))
+        self.line.setText(argument_fields.changed(self.line.text(), option, value, self._options))
         self.changed.emit(self.line.text())
 
 
@@ -76,6 +78,7 @@ class _Cell(QWidget):
 
     def show_field(self, field: Field) -> None:
         self._wrong.say_or_hide(field.wrong)
+        self._field.setEnabled(field.usable or self._field.hasFocus())
         shown = self._field
         if isinstance(shown, QCheckBox):
             shown.setChecked(bool(field.value))

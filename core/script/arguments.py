@@ -1,5 +1,5 @@
-"""Reads the options that a script declares to ``argparse``, ``click`` or absl from its text, and finds values
-that they reject.
+"""Reads the arguments that a script declares to ``argparse``, ``click`` or absl from its text, and finds
+values that they reject.
 
 Relies only on what the text makes certain: options computed at run time accept any text. Pure.
 """
@@ -25,11 +25,14 @@ _ABSL = {
     "DEFINE_bool": "",
     "DEFINE_boolean": "",
 }
+_UNUSUAL = frozenset({None, "parents", "prefix_chars", "fromfile_prefix_chars"})
+"""Options of a parser that change what is a positional argument."""
 _Given = Mapping[str | None, ast.expr]
 
 
 def declared(source: SourceTree) -> tuple[Declared, ...]:
-    """The options in the order of the text; none if there are several parsers, or subcommands."""
+    """The options in the order of the text, and argparse's positional arguments if all of them are certain;
+    none if there are several parsers, or subcommands."""
     calls = sorted(source.calls, key=lambda call: (call.lineno, call.col_offset))
     made = [source.dotted(call.func) for call in calls]
     functions = (node for node in source.nodes if isinstance(node, ast.FunctionDef))
@@ -39,8 +42,12 @@ def declared(source: SourceTree) -> tuple[Declared, ...]:
         return ()
     found: list[Declared] = []
     if parsers == (1, 0):
-        for call in calls:
-            found += _argparse(call) if called(call) == "add_argument" else ()
+        read = [_argparse(call) for call in calls if called(call) == "add_argument"]
+        needed = [each.required for each in read if each is not None and each.is_positional]
+        parser = calls[made.index("argparse.ArgumentParser")]
+        usual = _UNUSUAL.isdisjoint(keyword.arg for keyword in parser.keywords)
+        certain = usual and None not in read and needed == sorted(needed, reverse=True)
+        found = [each for each in read if each is not None and (certain or not each.is_positional)]
     elif parsers == (0, 1):
         for call, name in zip(calls, made, strict=True):
             found += _click(source, call) if name == "click.option" else ()
@@ -51,8 +58,8 @@ def declared(source: SourceTree) -> tuple[Declared, ...]:
 
 
 def refused(words: Sequence[str], options: Sequence[Declared]) -> list[str]:
-    """A sentence for each value that the script's parser would reject."""
-    by_name = {name: option for option in options for name in option.names}
+    """A sentence for each value that the script's parser would reject, and for each that it would miss."""
+    by_name = _by_name(options)
     refusals = []
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
@@ -66,7 +73,38 @@ def refused(words: Sequence[str], options: Sequence[Declared]) -> list[str]:
             refusals.append(f"{name} needs a value.")
         elif reason := refusal(name, value if equals else words[place + 1], option):
             refusals.append(reason)
-    return refusals
+    at = positions(words, options)
+    if at is None:
+        return refusals
+    given = {word.partition("=")[0] for word in words}
+    positional = [option for option in options if option.is_positional]
+    for option, place in zip(positional, at, strict=False):
+        refusals += filter(None, (refusal(option.names[0], words[place], option),))
+    missing = [option for option in options if not option.is_positional and given.isdisjoint(option.names)]
+    missing += positional[len(at) :]
+    return refusals + [f"{option.names[0]} is missing." for option in missing if option.required]
+
+
+def positions(words: Sequence[str], options: Sequence[Declared]) -> list[int] | None:
+    """The places of the positional arguments among ``words``. None: the declarations do not tell."""
+    by_name, found, place = _by_name(options), list[int](), 0
+    while place < len(words):
+        name, equals, _ = words[place].partition("=")
+        if name == "--":
+            return [*found, *range(place + 1, len(words))]
+        if name.startswith("-") and name != "-":
+            option = by_name.get(name)
+            if option is None or not (option.takes or option.switch):
+                return None
+            place += 2 if option.takes and not equals else 1
+        else:
+            found.append(place)
+            place += 1
+    return found
+
+
+def _by_name(options: Sequence[Declared]) -> dict[str, Declared]:
+    return {name: option for option in options if not option.is_positional for name in option.names}
 
 
 def refusal(name: str, value: str, option: Declared) -> str:
@@ -86,22 +124,32 @@ def _is(kind: str, value: str) -> bool:
     return True
 
 
-def _argparse(call: ast.Call) -> Iterator[Declared]:
+def _argparse(call: ast.Call) -> Declared | None:
+    """None: a computed declaration, or a positional one of several words."""
     given: _Given = {keyword.arg: keyword.value for keyword in call.keywords}
-    names = tuple(text for arg in call.args if (text := _text(arg)).startswith("-"))
+    names = tuple(filter(None, map(_text, call.args)))
+    dashed = [name.startswith("-") for name in names]
     if not names or len(names) < len(call.args) or None in given:
-        return  # a positional one, or a computed declaration
+        return None
     kind, choices = _kind(given.get("type")), given.get("choices")
     action = _text(given["action"]) if "action" in given else "store"
+    nargs = _text(given["nargs"]) if "nargs" in given else ""
+    positional = not any(dashed)
+    if not all(dashed) and not (positional and len(names) == 1 and action == "store"):
+        return None
+    if positional and "nargs" in given and nargs != "?":
+        return None
+    required = given.get("required")
     # argparse converts values before comparing them with choices: only texts compare literally.
-    yield Declared(
+    return Declared(
         names=names,
-        takes="nargs" not in given and action in ("store", "append"),
+        takes=positional or ("nargs" not in given and action in ("store", "append")),
         switch=action == "store_true",
         kind=kind if choices is None else "",
         choices=_texts(choices) if "type" not in given else (),
         default=_default(given.get("default")),
         help=plain(_text(given.get("help")), 200),
+        required=not nargs if positional else isinstance(required, ast.Constant) and required.value is True,
     )
 
 

@@ -14,6 +14,7 @@ from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan, RunSpec
 from core.vocabulary.progress import Advice, Best, EpochEnd, Progress, Summary
 from core.vocabulary.state import State
+from core.vocabulary.sweep import Sweep
 from core.vocabulary.wire import Tagged
 
 
@@ -32,8 +33,9 @@ class StateNow(Tagged, frozen=True, kw_only=True):
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
-    """An option that a script declares to ``argparse``, ``click`` or absl. ``takes``: one value. ``switch``:
-    off, unless it is given. ``kind``: its type, ``int`` or ``float``; empty: not declared."""
+    """An argument that a script declares to ``argparse``, ``click`` or absl: an option, or a positional one,
+    whose name has no dashes. ``takes``: one value. ``switch``: off, unless it is given. ``kind``: its type,
+    ``int`` or ``float``; empty: not declared. ``required``: the script refuses to run without it."""
 
     names: tuple[str, ...]
     takes: bool = True
@@ -42,6 +44,11 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     default: str = ""
     help: str = ""
+    required: bool = False
+
+    @property
+    def is_positional(self) -> bool:
+        return not self.names[0].startswith("-")
 
 
 class ScriptRead(Tagged, frozen=True, kw_only=True):
@@ -173,6 +180,9 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     Tandem."""
     machines: dict[DeviceId, Machine] = {}
     """The hardware of its laptops, as far as known here."""
+    trials: int = 0
+    """For an entry of ``RunList.sweeps``, the number of trials; 0: a run."""
+    failed_trials: int = 0
 
 
 class ReceivedReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,6 +197,10 @@ class ReceivedReport(msgspec.Struct, frozen=True, kw_only=True):
 
 class RunList(Tagged, frozen=True, kw_only=True, tag="runs"):
     runs: tuple[RunEntry, ...]
+    """Trials do not count towards the limit."""
+    sweeps: tuple[RunEntry, ...] = ()
+    """Sweeps started here, newest first, each as one entry: ``run`` is its id, which the commands for a run
+    accept, too; arguments, best values and losses are those of the best trial."""
     problem: Problem | None = None
     """Why the list may be incomplete: some runs' records could not be read."""
     reports: tuple[ReceivedReport, ...] = ()
@@ -211,6 +225,8 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
     checkpoint: Moment | None = None
     """The newest checkpoint on this laptop. ``RunSpec.resume`` continues there unless another laptop has a
     newer one (``FindCheckpoints``)."""
+    sweep: Sweep | None = None
+    """Set if the id is a sweep's."""
 
     @property
     def left(self) -> set[DeviceId]:

@@ -57,6 +57,32 @@ def test_a_field_writes_into_the_arguments(text: str, option: Declared, value: s
     assert changed(text, option, value) == after
 
 
+DATA, SIZE = Declared(names=("data",), required=True), Declared(names=("size",), kind="int", required=True)
+PLACED = (DATA, SIZE, EPOCHS, FAST)
+
+
+def test_positional_arguments_are_fields_in_their_order() -> None:
+    found = [(each.title, each.value, each.usable) for each in fields(PLACED, "--fast", several=False)[:2]]
+    assert found == [("data", "", True), ("size", "", False)], "the second one would be the first"
+    data, size, *_ = fields(PLACED, "--epochs 3 x.csv --fast two", several=False)
+    assert (data.value, size.value, size.wrong) == ("x.csv", "two", "size must be a whole number, not two.")
+    assert [each.title for each in fields(PLACED, "--unknown 3", several=False)] == ["epochs", "fast"]
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "value", "after"),
+    [
+        ("--epochs 3", DATA, "x.csv", "x.csv --epochs 3"),
+        ("x.csv --epochs 3", SIZE, "7", "x.csv 7 --epochs 3"),
+        ("--epochs 3 x.csv 7", DATA, "y.csv", "--epochs 3 y.csv 7"),
+        ("x.csv 7 --fast", SIZE, "", "x.csv --fast"),
+        ("x.csv", EPOCHS, "2", "x.csv --epochs 2"),
+    ],
+)
+def test_a_field_writes_a_positional_argument(text: str, option: Declared, value: str, after: str) -> None:
+    assert changed(text, option, value, PLACED) == after
+
+
 def test_an_option_that_is_not_given_has_its_default() -> None:
     assert value_of(("--fast",), EPOCHS) == "5"
     assert value_of(("--epochs", "3", "-e=4"), EPOCHS) == "4"

@@ -49,12 +49,23 @@ CLICK = (
 )
 
 
+PLACED = HEAD + (
+    "parser.add_argument('data', help='A folder')\n"
+    "parser.add_argument('size', type=int)\n"
+    "parser.add_argument('kind', nargs='?', choices=['a', 'b'])\n"
+    "parser.add_argument('--epochs', type=int)\n"
+    "parser.add_argument('--rate', type=float, required=True)\n"
+    "parser.add_argument('--fast', action='store_true')\n"
+    "parser.add_argument('--layers', nargs='+')\n"
+)
+
+
 def options(text: str) -> tuple[Declared, ...]:
     return declared(SourceTree(Module(path="a.py", tree=ast.parse(text))))
 
 
 def test_declared_options_are_read_with_defaults_choices_and_help() -> None:
-    epochs, lr, optimizer, fast, layers, size, own, augment = options(SCRIPT)
+    epochs, lr, optimizer, fast, layers, size, own, augment, data = options(SCRIPT)
     assert epochs == Declared(
         names=("--epochs", "-e"), takes=True, kind="int", default="5", help="How long to train"
     )
@@ -63,6 +74,7 @@ def test_declared_options_are_read_with_defaults_choices_and_help() -> None:
     assert not fast.takes and not layers.takes and not augment.takes
     assert fast.switch and not layers.switch and not augment.switch
     assert (size.kind, size.choices, own.kind) == ("", (), "")
+    assert data == Declared(names=("data",)) and data.is_positional
 
 
 def test_flags_of_absl_are_read() -> None:
@@ -123,6 +135,50 @@ def test_exactly_what_argparse_refuses_is_reported(words: str, told: list[str]) 
             namespace["parser"].parse_args(words.split())
     else:
         namespace["parser"].parse_args(words.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("", ["--rate is missing.", "data is missing.", "size is missing."]),
+        ("x --rate 1", ["size is missing."]),
+        ("x two --rate 1", ["size must be a whole number, not two."]),
+        ("--rate 1 --epochs 3 x 2 c", ["kind must be one of a, b, not c."]),
+        ("--fast x --rate=1 2", []),
+        ("--rate 1 -- x 2", []),
+        ("x 2 b --rate 1 --epochs 2", []),
+    ],
+)
+def test_positional_arguments_are_checked_as_argparse_does(words: str, told: list[str]) -> None:
+    assert refused(words.split(), options(PLACED)) == told
+    namespace: dict[str, argparse.ArgumentParser] = {}
+    exec(PLACED, namespace)
+    if told:
+        with pytest.raises(SystemExit):
+            namespace["parser"].parse_args(words.split())
+    else:
+        namespace["parser"].parse_args(words.split())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "parser.add_argument(NAME)\n",
+        "parser.add_argument('more', nargs='*')\n",
+        "parser.add_argument('last')\n",
+        "parser.add_argument('--x', **given)\n",
+    ],
+)
+def test_positional_arguments_that_others_may_move_are_left_out(line: str) -> None:
+    assert [each.names[0] for each in options(PLACED + line) if each.is_positional] == []
+    assert options(PLACED + line)[0].names == ("--epochs",)
+    files = PLACED.replace("ArgumentParser()", "ArgumentParser(fromfile_prefix_chars='@')")
+    assert refused(["@arguments.txt", "--rate", "1"], options(files)) == []
+
+
+def test_words_that_no_declaration_explains_make_no_positional_argument_wrong() -> None:
+    for words in ("--layers 1 2 x", "--unknown 3", "-1"):
+        assert refused(words.split(), options(PLACED)) == []
 
 
 def test_undeclared_options_and_words_after_two_dashes_are_not_checked() -> None:
