@@ -1,12 +1,13 @@
-"""``tandem runs [RUN]``: the history, newest first, or one run with its epochs and the end of its log;
-names, annotates and deletes runs."""
+"""``tandem runs [RUN]``: the history, newest first, or one run with its epochs and the end of its log, or one
+sweep with its trials; names, annotates and deletes them."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.cli import completion
+from app.cli import completion, sweep
 from app.cli.command_line import argument, node_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
@@ -14,6 +15,7 @@ from app.follower import Follower
 from app.models.run_again import may_go_on, where_on
 from app.words import run_words
 from app.words.device_names import member_names
+from app.words.sweep_words import lines_of, trials_words
 from core.vocabulary import answers, units
 from core.vocabulary.commands import DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import TandemError
@@ -38,7 +40,7 @@ _NO_RUN = TandemError(
         "run",
         metavar="RUN",
         nargs="?",
-        help="a run's id or a unique beginning of it",
+        help="the id of a run or a sweep, or a unique beginning of it",
         completer=completion.runs,
     ),
     argument("--limit", type=int, default=20, metavar="N", help="list the newest N (default: %(default)s)"),
@@ -72,12 +74,13 @@ async def _change(follower: Follower, screen: Screen, arguments: argparse.Namesp
 async def _all(follower: Follower, screen: Screen, limit: int) -> int:
     found = await follower.submit(ListRuns(limit=limit), answers.RunList)
     if screen.json:
-        screen.result({"ok": True, "runs": found.runs, "problem": found.problem, "reports": found.reports})
+        lists = {"runs": found.runs, "sweeps": found.sweeps, "reports": found.reports}
+        screen.result({"ok": True, "problem": found.problem, **lists})
         return ExitCode.OK
     if found.problem is not None:
         screen.problem(found.problem)
-    if found.runs:
-        screen.show(_table(found.runs))
+    if entries := lines_of(found):
+        screen.show(_table(entries[:limit]))
     else:
         screen.say("Nothing has been trained yet. Try: tandem demo")
     if found.reports:
@@ -95,6 +98,11 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
         screen.result({"ok": True, "run": found})
         return ExitCode.OK
     entry = found.entry
+    if found.sweep is not None:
+        sweep.show(screen, found.sweep)
+        if found.report:
+            screen.say(f"Report: {plain(found.report, 400)}")
+        return ExitCode.OK
     screen.say(
         " ".join((entry.run, plain(entry.script, 80), *(plain(word, 60) for word in entry.arguments))), "bold"
     )
@@ -128,7 +136,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
     return ExitCode.OK
 
 
-def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
+def _table(entries: Sequence[answers.RunEntry]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -141,7 +149,7 @@ def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
             entry.run,
             units.moment(started_s(entry.run, entry.started_s)),
             "" if entry.duration_s is None else units.clock(entry.duration_s),
-            plain(entry.name or entry.script, 60),
+            ", ".join(filter(None, (plain(entry.name or entry.script, 60), trials_words(entry)))),
             _devices(entry),
             run_words.outcome_words(entry.phase, entry.summary),
             run_words.logs_words(entry.summary.last_logs),

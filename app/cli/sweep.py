@@ -178,7 +178,9 @@ def _report(screen: Screen, swept: Sweep, interrupts: Interrupts) -> int:
             }
         )
     else:
-        _show(screen, swept)
+        show(screen, swept)
+        if swept.phase in ("stopped", "failed"):
+            screen.say(f"To continue: tandem sweep --resume {swept.sweep}")
     if whole:
         return ExitCode.OK
     if interrupts.count:
@@ -189,7 +191,8 @@ def _report(screen: Screen, swept: Sweep, interrupts: Interrupts) -> int:
     return ExitCode.REFUSED if code in DECLINED else ExitCode.FAILED
 
 
-def _show(screen: Screen, swept: Sweep) -> None:
+def show(screen: Screen, swept: Sweep) -> None:
+    """The trials in a table, the best first, and how the sweep ended."""
     from rich.table import Table
 
     metric = metric_of(swept)
@@ -206,5 +209,3 @@ def _show(screen: Screen, swept: Sweep) -> None:
         screen.say(f"{sweep_words.best_words(swept)} Its run: {best.run}")
     if swept.phase != "finished" and swept.problem is not None and swept.problem.fix:
         screen.say(plain(swept.problem.fix, 400))
-    if swept.phase in ("stopped", "failed"):
-        screen.say(f"To continue: tandem sweep --resume {swept.sweep}")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from app.words.run_words import PHASES, number
+from app.words.sweep_words import trials_words
 from core.history.best import better, deciding
 from core.speed.sentences import chosen_words, inexact_words, speed_up, times
 from core.vocabulary import units
@@ -190,7 +191,9 @@ def more(entry: RunEntry, column: Column) -> str:
     match column:
         case Column.RUN:
             script = (entry.script,) if entry.name else ()
-            return plain(" ".join((*script, *entry.arguments)), 200)
+            given = plain(" ".join((*script, *entry.arguments)), 200)
+            chosen = f"the best: {given}" if given else ""
+            return ", ".join(filter(None, (trials_words(entry), chosen))) if entry.trials else given
         case Column.STATE:
             return _state_more(entry)
         case Column.BEST:
@@ -281,6 +284,18 @@ def goes_on_from(entry: RunEntry) -> str:
         return ""
     began_s = started_s(entry.resumed, float("nan"))
     return f"resumed from {plain(entry.resumed, 40) if began_s != began_s else units.moment(began_s)}"
+
+
+def deleted_words(entries: Sequence[RunEntry], after_s: float) -> str:
+    """``after_s``: how long that can be undone."""
+    first, one = entries[0], len(entries) == 1
+    which = f"“{called(first)}” of {started(first)}" if one else f"{len(entries)} runs"
+    trials = f", with {units.number_of(first.trials, 'trial')}," if one and first.trials else ""
+    whose = "its" if one and not trials else "their"
+    return (
+        f"{which}{trials} deleted. In {units.duration(after_s)} {whose} log, model and checkpoints in "
+        "Tandem's folder are gone for good."
+    )
 
 
 def _tooltip(entry: RunEntry, column: Column) -> str:

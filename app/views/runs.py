@@ -8,14 +8,15 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QMenu, QPushButton, QStackedWidget, QWidget
 
 from app import theme
 from app.bridge import Bridge
 from app.models.runs_filter import RunsFilter
-from app.models.runs_model import Column, RunsModel, called, started
+from app.models.runs_model import Column, RunsModel, deleted_words
 from app.theme import GAP
 from app.views.past_run import PastRun
+from app.views.past_sweep import PastSweep
 from app.views.view import View
 from app.widgets.buttons import button
 from app.widgets.canvas import Illustration
@@ -28,7 +29,7 @@ from app.widgets.problem_box import Level, ProblemBox
 from app.widgets.received_reports import ReceivedReports
 from app.widgets.runs_table import RunsTable
 from app.widgets.undo_bar import UndoBar
-from core.vocabulary import units
+from app.words.sweep_words import lines_of
 from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, RunList
 from core.vocabulary.commands import DeleteRun, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import REPORT_CAME, Problem
@@ -39,6 +40,7 @@ from core.vocabulary.events import (
     RunPhaseChanged,
     RunPlanned,
     RunSummarised,
+    SweepChanged,
 )
 from core.vocabulary.ids import RunId
 from core.vocabulary.run_folder import REPORT
@@ -47,7 +49,7 @@ from core.vocabulary.state import State
 _EMPTY = "No run yet. What you train is kept here, with its plots, log and result."
 _COMPARE = "Draws the ticked runs over each other: tick two or more."
 _NO_MATCH = "No run matches the filter."
-_OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised, HistoryChanged)
+_OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised, HistoryChanged, SweepChanged)
 
 
 class RunsView(View):
@@ -79,6 +81,8 @@ class RunsView(View):
         self.past.draft_asked.connect(self.draft_asked)
         self.past.labelled.connect(self._label)
         self.past.outcome.resumed.connect(self.resumed)
+        self.swept: PastSweep | None = None
+        """Made for the first sweep that is opened."""
         self.pages = QStackedWidget()
         self.list = self._list()
         self.pages.addWidget(self.list)
@@ -104,6 +108,10 @@ class RunsView(View):
         self.filter.setClearButtonEnabled(True)
         name_for_readers(self.filter, "Filter runs", "Every word has to be found in a run.")
         self.filter.textChanged.connect(self._filter)
+        self.trials = QCheckBox("Show trials")
+        name_for_readers(self.trials, "Show trials")
+        self.trials.hide()
+        self.trials.toggled.connect(lambda _: self._ask())
         self.count = Label("", "faint")
         self.table = self._table()
         self.undo = UndoBar()
@@ -124,8 +132,8 @@ class RunsView(View):
         self.delete = button("Delete", self._delete, "danger", name="delete-run")
         self.received = ReceivedReports(self.bridge)
         self.received.open_asked.connect(lambda path: self.not_opened.open(path, "report"))
-        head = row(Label(self.title, "title"), 1, self.count, self.filter)
-        head.setStretch(3, 20)
+        head = row(Label(self.title, "title"), 1, self.trials, self.count, self.filter)
+        head.setStretch(4, 20)
         self.filter.setMaximumWidth(self.fontMetrics().averageCharWidth() * 46)
         self.instead = QWidget()  # centred in the table's place
         self.instead.setLayout(
@@ -179,6 +187,8 @@ class RunsView(View):
         self._show_send()
         if self.pages.currentWidget() is self.past:
             self.past.hear(state, events)
+        elif self.swept is not None and self.pages.currentWidget() is self.swept:
+            self.swept.hear(state)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -203,9 +213,11 @@ class RunsView(View):
 
     def _on_runs(self, answer: Answer) -> None:
         if isinstance(answer, RunList):
-            self.model.show_runs(answer.runs)
-            self.sorted.hide_runs(self.sorted.hidden & {entry.run for entry in answer.runs})
-            self.table.show_notes(any(entry.note for entry in answer.runs))
+            entries = lines_of(answer, trials=self.trials.isChecked())
+            self.model.show_runs(entries)
+            self.sorted.hide_runs(self.sorted.hidden & {entry.run for entry in entries})
+            self.table.show_notes(any(entry.note for entry in entries))
+            self.trials.setVisible(bool(answer.sweeps))
             self.received.show_reports(answer.reports)
             level: Level = "warning" if self._refused is None else "bad"
             self.problem.show_problem(self._refused or answer.problem, level)
@@ -238,17 +250,32 @@ class RunsView(View):
             self._opening = []
             self.past.show_problem(answer.problem)
             self._show_past()
+        elif isinstance(answer, RunDetails) and answer.sweep is not None:
+            self._opening = []
+            self._show_sweep(answer)
         elif isinstance(answer, RunDetails):
             self._opened[run] = answer
             if len(self._opened) == len(self._opening):
                 self.past.show_runs([self._opened[each] for each in self._opening], self.bridge.state)
-                self._opening = []
+                self._opening, self._opened = [], {}  # a long run takes megabytes
                 self._show_past()
                 self.past.look_for_checkpoints()
 
     def _show_past(self) -> None:
         self.pages.setCurrentWidget(self.past)
         self.past.back.setFocus()
+
+    def _show_sweep(self, details: RunDetails) -> None:
+        if self.swept is None:
+            self.swept = PastSweep(self.bridge)
+            self.swept.closed.connect(self.show_list)
+            self.swept.draft_asked.connect(self.draft_asked)
+            self.swept.run_asked.connect(lambda run: self._open_all([run]))
+            theme.wear(self.swept)
+            self.pages.addWidget(self.swept)
+        self.swept.show_details(details)
+        self.pages.setCurrentWidget(self.swept)
+        self.swept.back.setFocus()
 
     def _on_changed(self, answer: Answer) -> None:
         """A name, a note or a deletion was refused: the stored state is shown again."""
@@ -266,10 +293,10 @@ class RunsView(View):
         chosen = self.chosen
         one = chosen[0] if len(chosen) == 1 else None
         self.open.setEnabled(one is not None)
-        self.compare.setEnabled(len(chosen) > 1)
+        self.compare.setEnabled(len(chosen) > 1 and not any(entry.trials for entry in chosen))
         set_kind(self.open, "" if len(chosen) > 1 else "primary")
         set_kind(self.compare, "primary" if len(chosen) > 1 else "")
-        self.again.setEnabled(one is not None and bool(one.source))
+        self.again.setEnabled(one is not None and bool(one.source) and not one.trials)
         self.rename.setEnabled(one is not None)
         self.report.setEnabled(one is not None and bool(one.folder) and not self._under_way(one))
         self.folder.setEnabled(one is not None and bool(one.folder))
@@ -283,8 +310,9 @@ class RunsView(View):
         self.send.show_run(run, self.bridge.state)
 
     def _under_way(self, entry: RunEntry) -> bool:
-        run = self.bridge.state.run
-        return run is not None and not run.over and run.plan.run == entry.run
+        run, sweep = self.bridge.state.run, self.bridge.state.sweep
+        swept = sweep is not None and sweep.under_way and RunId(sweep.sweep) == entry.run
+        return swept or (run is not None and not run.over and run.plan.run == entry.run)
 
     def _show_menu(self, where: QPoint) -> None:
         menu = self._menu()
@@ -309,10 +337,14 @@ class RunsView(View):
         if len(chosen) == 1 and self._under_way(chosen[0]):
             self.live_asked.emit()  # its record is still being written
             return
-        self._opening = [entry.run for entry in chosen]
+        if len(chosen) == 1 or self.compare.isEnabled():
+            self._open_all([entry.run for entry in chosen])
+
+    def _open_all(self, runs: list[RunId]) -> None:
+        self._opening = runs
         self._opened = {}
-        for entry in chosen:
-            self.bridge.submit(GetRun(run=entry.run), partial(self._on_details, entry.run))
+        for run in runs:
+            self.bridge.submit(GetRun(run=run), partial(self._on_details, run))
 
     def _again(self) -> None:
         self.again_asked.emit(self.chosen[0])
@@ -332,7 +364,7 @@ class RunsView(View):
         runs = {entry.run for entry in going}
         self.sorted.hide_runs(self.sorted.hidden | runs)
         self.undo.offer(
-            _going(going, self.undo.undo_ms / 1000),
+            deleted_words(going, self.undo.undo_ms / 1000),
             lambda: self._delete_for_good(runs),
             lambda: self._keep(runs),
         )
@@ -366,14 +398,3 @@ class RunsView(View):
 
 def _is_report(event: Event) -> bool:
     return isinstance(event, NoticeRaised) and event.problem.code == REPORT_CAME
-
-
-def _going(entries: Sequence[RunEntry], after_s: float) -> str:
-    which = (
-        f"“{called(entries[0])}” of {started(entries[0])}" if len(entries) == 1 else f"{len(entries)} runs"
-    )
-    whose = "its" if len(entries) == 1 else "their"
-    return (
-        f"{which} deleted. In {units.duration(after_s)} {whose} log, model and checkpoints in Tandem's "
-        "folder are gone for good."
-    )

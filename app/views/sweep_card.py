@@ -27,10 +27,11 @@ COLUMNS = ("Trial", "Arguments", "Result", "State")
 
 
 class SweepCard(Card):
-    """Visible while a sweep is under way, or can go on, until it is hidden. ``best_asked(trial)``: train with
-    its arguments on all laptops."""
+    """``show_state``: visible while a sweep is under way, or can go on, until it is hidden.
+    ``best_asked(trial)``: train with its arguments on all laptops. ``run_asked(run)``: show a trial's run."""
 
     best_asked = Signal(object)
+    run_asked = Signal(str)
 
     def __init__(self, bridge: Bridge) -> None:
         super().__init__()
@@ -43,6 +44,7 @@ class SweepCard(Card):
         self.best = Label("", wraps=True)
         self.problem = Label("", "bad", wraps=True)
         self.table = _table()
+        self.table.itemActivated.connect(self._ask_run)
         self.curves = TrialCurves(bridge)
         self.more = MoreValues()
         self.more.asked.connect(self._add)
@@ -72,10 +74,12 @@ class SweepCard(Card):
         is_open = sweep is not None and sweep.phase in ("stopped", "failed")
         shown = sweep is not None and (sweep.sweep == self._seen or is_open) and sweep.sweep != self._hidden
         if sweep is not None and shown:
-            self._show(sweep)
+            self.show_sweep(sweep)
+            self.hides.setVisible(not sweep.under_way)
         self.setVisible(shown)
 
-    def _show(self, sweep: Sweep) -> None:
+    def show_sweep(self, sweep: Sweep) -> None:
+        self._sweep = sweep
         best, metric = best_trial(sweep), metric_of(sweep)
         self.title.say(f"Trials of {plain(sweep.script, 60)}")
         self.words.say(sweep_words.outcome_words(sweep))
@@ -97,7 +101,6 @@ class SweepCard(Card):
         self.stop.setVisible(sweep.under_way)
         self.go_on.setVisible(not sweep.under_way and not all(trial.over for trial in sweep.trials))
         self.longer.setVisible(not sweep.under_way and best is not None)
-        self.hides.setVisible(not sweep.under_way)
 
     def _stop(self) -> None:
         self._bridge.submit(StopSweep(), self._on_answer)
@@ -119,6 +122,11 @@ class SweepCard(Card):
         if self._sweep is not None:
             command = ResumeSweep(sweep=self._sweep.sweep, argument_sets=sets)
             self._bridge.submit(command, self._on_answer)
+
+    def _ask_run(self, item: QTreeWidgetItem) -> None:
+        run = self._sweep.trial(int(item.text(0))).run if self._sweep is not None else None
+        if run is not None:
+            self.run_asked.emit(run)
 
     def _ask_best(self) -> None:
         best = best_trial(self._sweep) if self._sweep is not None else None

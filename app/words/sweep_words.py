@@ -1,4 +1,4 @@
-"""Texts about sweeps and their trials."""
+"""Texts about sweeps and their trials, and their lines in the history."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import shlex
 
 from core.history.best import best_trial, metric_of, ranked
 from core.vocabulary import units
+from core.vocabulary.answers import RunEntry, RunList
+from core.vocabulary.ids import started_s
 from core.vocabulary.sweep import Sweep, Trial
 from core.vocabulary.text import plain
 
@@ -79,6 +81,21 @@ def best_words(sweep: Sweep) -> str:
         return ""
     value = value_words(best, metric_of(sweep))
     return f"Best: trial {best.number} ({arguments_words(best)}), {value}."
+
+
+def trials_words(entry: RunEntry) -> str:
+    """``12 trials, 1 failed``; ``""`` for a run."""
+    failed = f", {entry.failed_trials:,} failed" if entry.failed_trials else ""
+    return f"{units.number_of(entry.trials, 'trial')}{failed}" if entry.trials else ""
+
+
+def lines_of(found: RunList, *, trials: bool = False) -> list[RunEntry]:
+    """The history, newest first: a sweep is one line, without its trials unless they are asked for."""
+    sweeps = {entry.run for entry in found.sweeps}
+    runs = (entry for entry in found.runs if trials or entry.sweep not in sweeps)
+    return sorted(
+        (*runs, *found.sweeps), key=lambda entry: started_s(entry.run, entry.started_s), reverse=True
+    )
 
 
 def in_order(sweep: Sweep) -> tuple[Trial, ...]:

@@ -19,7 +19,7 @@ from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.ids import RunId
+from core.vocabulary.ids import RunId, SweepId
 from core.vocabulary.paths import shown
 from core.vocabulary.phases import Failed, Phase, ended, goes_on
 from core.vocabulary.run_folder import DELETED, SUMMARY, is_run_id
@@ -84,12 +84,18 @@ class History:
         self._retry_writes()
 
     def newest(self, limit: int) -> tuple[RunEntry, ...]:
-        """At most ``limit`` runs. A run that was continued automatically is part of the next one."""
+        """At most ``limit`` runs, and the trials of sweeps since. A run that was continued automatically is
+        part of the next one."""
         known = self._all().values()
         resumed = {entry.resumed for entry in known}
         own = (each for each in known if not (each.run in resumed and goes_on(each.phase)))
         entries = sorted(own, key=lambda entry: entry.started_s, reverse=True)
-        return tuple(entries[: max(0, limit)])
+        alone = [at for at, entry in enumerate(entries) if not entry.sweep]
+        return tuple(entries[: alone[max(0, limit)] if len(alone) > max(0, limit) else len(entries)])
+
+    def of_sweep(self, sweep: SweepId) -> tuple[RunEntry, ...]:
+        """The runs of its trials."""
+        return tuple(entry for entry in self._all().values() if entry.sweep == sweep)
 
     def find(self, beginning: str) -> RunEntry:
         """The run whose id begins like this. Raises ``TandemError`` for none or several."""

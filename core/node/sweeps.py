@@ -73,6 +73,7 @@ class Sweeps:
         was_under_way = sweep.under_way
         if was_under_way:
             sweep = replace(machine.resumed(sweep), phase="stopped")
+            self._disk.post(self._keep, sweep)
         self._emit(ev.SweepChanged(sweep=sweep))
         if was_under_way and go_on:
             self._background.start("go on with a sweep", self._go_on(sweep.sweep))
@@ -233,6 +234,8 @@ class Sweeps:
             self._do(effect, sweep)
         if not sweep.under_way:
             self._on_active()
+            # The last trial's end is recorded after this event.
+            asyncio.get_running_loop().call_soon(self._runs.history.report_sweep, sweep)
 
     def _do(self, effect: sw.Effect, sweep: Sweep) -> None:
         match effect:

@@ -92,7 +92,7 @@ def page(details: RunDetails, exits: Exits, here: Collection[str], said: Sequenc
     loads Jinja2: don't call it on the core loop."""
     entry, shown = details.entry, panels(details)
     files = entry.summary.outputs
-    return _template().render(
+    return render(
         name=entry.name or entry.script,
         note=entry.note,
         outcome=outcome(entry.phase, entry.summary.flaw),
@@ -100,7 +100,6 @@ def page(details: RunDetails, exits: Exits, here: Collection[str], said: Sequenc
         lead=_lead(entry),
         figures=_figures(entry),
         problem=entry.phase.problem if isinstance(entry.phase, phases.Failed) else None,
-        script=plots.script(),
         curves=plots.data(shown) if shown else "",
         members=_members(details, exits),
         machines=laptops.machines(details),
@@ -119,10 +118,18 @@ def page(details: RunDetails, exits: Exits, here: Collection[str], said: Sequenc
     )
 
 
+def render(**parts: object) -> str:
+    """The page with these parts of the template, and without the others."""
+    template, names = _template()
+    left = dict.fromkeys(names - parts.keys(), ())
+    return template.render(**{**left, "script": plots.script(), **parts})
+
+
 @cache
-def _template() -> Template:
+def _template() -> tuple[Template, set[str]]:
+    """With the names of its parts."""
     # Loaded with the first report, in a thread: importing Jinja2 takes 25 ms.
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, StrictUndefined, meta
     from markupsafe import Markup
 
     def upto(value: object, limit: int = 200) -> Markup:
@@ -135,7 +142,8 @@ def _template() -> Template:
         autoescape=True, finalize=upto, undefined=StrictUndefined, keep_trailing_newline=True
     )
     environment.filters.update(upto=upto, link=link, whole=Markup)
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    text = TEMPLATE.read_text(encoding="utf-8")
+    return environment.from_string(text), meta.find_undeclared_variables(environment.parse(text))
 
 
 def outcome(phase: phases.Phase, flaw: str = "") -> str:

@@ -1,17 +1,20 @@
-"""A run's epochs as CSV for spreadsheets and as JSON for programs. Pure."""
+"""A run's epochs as CSV for spreadsheets and as JSON for programs; a sweep's trials as CSV. Pure."""
 
 from __future__ import annotations
 
 import csv
 import io
+import shlex
 
 from core.report.curves import loss_first, member_names
 from core.vocabulary import wire
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.progress import EpochEnd
+from core.vocabulary.sweep import Sweep
 
 _COLUMNS = ("member", "fit", "epoch", "steps", "seconds", "epoch_steps", "epoch_steps_planned")
+_OF_TRIALS = ("trial", "arguments", "seed", "status", "laptop", "run")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -30,6 +33,19 @@ def history_csv(details: RunDetails) -> str:
         numbers = (epoch.fit + 1, epoch.epoch + 1, epoch.step + 1, round(epoch.seconds, 3))
         planned = ("" if each is None else each for each in (epoch.steps, epoch.steps_in_epoch))
         table.writerow((_cell(name), *numbers, *planned, *values))
+    return text.getvalue()
+
+
+def trials_csv(sweep: Sweep) -> str:
+    """One row per trial, with its best values. A missing value is an empty cell."""
+    metrics = sorted({metric for trial in sweep.trials for metric in trial.best}, key=loss_first)
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow((*_OF_TRIALS, *(_cell(f"best {metric}") for metric in metrics)))
+    for trial in sweep.trials:
+        values = (trial.best[metric].value if metric in trial.best else "" for metric in metrics)
+        arguments, laptop = _cell(shlex.join(trial.arguments)), _cell(trial.laptop)
+        table.writerow((trial.number, arguments, trial.seed, trial.status, laptop, trial.run or "", *values))
     return text.getvalue()
 
 

@@ -1,4 +1,5 @@
-"""Writes a run's files for people into its folder: history.csv, history.json and report.html.
+"""Writes a run's files for people into its folder: history.csv, history.json and report.html; for a sweep the
+first and the last.
 
 Blocks: runs on a separate thread after the run. Failures are reported or logged, and do not affect the run.
 """
@@ -6,18 +7,21 @@ Blocks: runs on a separate thread after the run. Failures are reported or logged
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from core.history.best import ranked
 from core.history.read import read_exits, read_run, read_words
 from core.history.record import RunRecord
 from core.home.private_file import write_atomically
-from core.report.page import MOST_FILES, page
-from core.report.table import history_csv, history_json
+from core.report.page import MOST_FILES, page, render
+from core.report.table import history_csv, history_json, trials_csv
+from core.report.trials import MOST_DRAWN, parts
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.paths import shown
 from core.vocabulary.run_folder import HISTORY_CSV, HISTORY_JSON, OUTPUTS, REPORT
+from core.vocabulary.sweep import Sweep
 
 MOST_EPOCHS = 100_000
 """Per member, in the history's files; more are thinned."""
@@ -35,6 +39,18 @@ def renew_report(entry: RunEntry, folder: Path) -> None:
     """Rewrite the files of a past run after a change of its name or note, if it has a report."""
     if (folder / REPORT).is_file():
         _write(entry, folder, lambda words: _log.warning("the run %s: %s", entry.run, words))
+
+
+def write_sweep(sweep: Sweep, entry: RunEntry, runs: Sequence[RunEntry]) -> None:
+    """Write a sweep's trials as a table and as a page. ``entry``: its own; ``runs``: those of its trials."""
+    folder, known = Path(entry.folder), {run.run: run for run in runs}
+    drawn = [known[trial.run] for trial in ranked(sweep)[:MOST_DRAWN] if trial.run in known]
+    read = {run.run: read_run(run, Path(run.folder)) for run in drawn}
+    try:
+        write_atomically(folder / HISTORY_CSV, trials_csv(sweep).encode())
+        write_atomically(folder / REPORT, render(**parts(sweep, entry, read)).encode())
+    except OSError as error:
+        _log.warning("the report of the sweep %s cannot be written: %s", sweep.sweep, error)
 
 
 def _write(entry: RunEntry, folder: Path, trouble: Callable[[str], None]) -> None:

@@ -1,8 +1,9 @@
-"""Records every run: its files while it is under way, and the history. On the core loop."""
+"""Records every run: its files while it is under way, and the history, with sweeps. On the core loop."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable
 from functools import partial
@@ -10,13 +11,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from core.history.history import History
+from core.history.history import History, labelled
 from core.history.read import read_outcome, read_plan, read_run
 from core.history.record import RunRecord
-from core.report.write import renew_report, write_report
+from core.report.write import renew_report, write_report, write_sweep
 from core.run.stand_in import StandIn, last_stand_in
 from core.runtime.background import WorkerThread
+from core.runtime.removal import remove_tree
 from core.speed.sentences import last_time
+from core.sweep import kept, problems
 from core.vocabulary.answers import PlanMade, RunDetails, RunEntry, RunList
 from core.vocabulary.commands import DeleteRun, LabelRun
 from core.vocabulary.errors import Problem, TandemError
@@ -34,7 +37,9 @@ from core.vocabulary.manifest import Manifest
 from core.vocabulary.phases import Planning, ended
 from core.vocabulary.plan import Plan, RunSpec
 from core.vocabulary.progress import Summary
+from core.vocabulary.run_folder import REPORT
 from core.vocabulary.state import State
+from core.vocabulary.sweep import Sweep
 
 MOST_WAITING = 1_000
 """Limit of events that wait for the disk; an honest run has a few. Beyond it, frequent kinds are dropped, so
@@ -47,8 +52,8 @@ RUNS_SEARCHED = 200
 class Recorder:
     """``on_trouble``: something could not be recorded; the run continues."""
 
-    def __init__(self, runs: Path, me: DeviceId, on_trouble: Callable[[Problem], None]) -> None:
-        self._runs = runs
+    def __init__(self, runs: Path, sweeps: Path, me: DeviceId, on_trouble: Callable[[Problem], None]) -> None:
+        self._runs, self._sweeps = runs, sweeps
         self._me = me
         self._on_trouble = on_trouble
         self._loop = asyncio.get_running_loop()
@@ -152,11 +157,18 @@ class Recorder:
 
     async def newest(self, limit: int) -> RunList:
         entries = await self._disk.do(self._history.newest, limit)
-        return RunList(runs=entries, problem=self._history.problem)
+        sweeps = await self._disk.do(self._newest_sweeps, limit)
+        return RunList(runs=entries, sweeps=sweeps, problem=self._history.problem)
 
     async def find(self, beginning: str, *, points: bool = True) -> RunDetails:
-        """Raises ``TandemError`` if no run, or more than one, matches."""
-        entry = await self._disk.do(self._history.find, beginning)
+        """Raises ``TandemError`` if neither a run nor a sweep matches, or more than one run."""
+        try:
+            entry = await self._disk.do(self._history.find, beginning)
+        except TandemError as error:
+            sweep = await self._disk.do(kept.find, self._sweeps, beginning)
+            if error.problem.code != "run-unknown" or sweep is None:
+                raise
+            return await self._disk.do(self._sweep_details, sweep)
         read = read_run if points else read_outcome
         return await asyncio.to_thread(read, entry, self._runs / entry.run)
 
@@ -172,6 +184,12 @@ class Recorder:
         if (record := self._records.get(run)) is not None:
             await self._disk.do(record.label, name, note)
             return
+        if (sweep := await self._disk.do(self._sweep, run)) is not None:
+            entry = labelled((await self._disk.do(self._sweep_details, sweep)).entry, name, note)
+            sweep = replace(sweep, name=entry.name, note=entry.note)
+            await self._disk.do(kept.write, self._sweeps, sweep)
+            self.report_sweep(sweep)
+            return
         entry = await self._disk.do(self._history.label, run, name, note)
         self._reports.post(renew_report, entry, self._runs / entry.run)
 
@@ -183,7 +201,39 @@ class Recorder:
                 what="The run under way resumes this one, and needs its checkpoint.",
                 fix="Delete it when that run is over.",
             )
-        await self._disk.do(self._history.delete, run)
+        if (sweep := await self._disk.do(self._sweep, run)) is not None:
+            for trial in await self._disk.do(self._history.of_sweep, sweep.sweep):
+                await self._disk.do(self._history.delete, trial.run)
+            await self._disk.do(remove_tree, self._sweeps / sweep.sweep)
+        else:
+            await self._disk.do(self._history.delete, run)
+
+    # --- sweeps --------------------------------------------------------------------------------------------
+
+    def report_sweep(self, sweep: Sweep) -> None:
+        """Write the report of a sweep that is over."""
+        self._disk.post(self._report_sweep, sweep)
+
+    def _report_sweep(self, sweep: Sweep) -> None:
+        """After the reports of its trials: on the disk's thread, whose earlier work ended their records."""
+        entry, runs = self._sweep_details(sweep).entry, self._history.of_sweep(sweep.sweep)
+        self._reports.post(write_sweep, sweep, entry, runs)
+
+    def _newest_sweeps(self, limit: int) -> tuple[RunEntry, ...]:
+        newest = itertools.islice(kept.find_all(self._sweeps), max(0, limit))
+        return tuple(self._sweep_details(sweep).entry for sweep in newest)
+
+    def _sweep(self, run: str) -> Sweep | None:
+        """The sweep with exactly this id. Raises ``TandemError`` while it is under way."""
+        found = next((each for each in kept.find_all(self._sweeps, run) if each.sweep == run), None)
+        if found is not None and found.under_way:
+            raise TandemError.of(problems.under_way())
+        return found
+
+    def _sweep_details(self, sweep: Sweep) -> RunDetails:
+        entry = kept.entry_of(sweep, self._sweeps, self._history.of_sweep(sweep.sweep))
+        report = self._sweeps / sweep.sweep / REPORT
+        return RunDetails(entry=entry, sweep=sweep, report=str(report) if report.is_file() else "")
 
     async def last_stand_in(self) -> StandIn | None:
         """The run for which this laptop stands in, according to the records."""

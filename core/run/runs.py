@@ -88,7 +88,7 @@ class NodeRuns:
         # In a run of this laptop's own, each side receives what the other sends to this laptop.
         self._coordinator_context = self._context.looped(self._to_participant, self._broke)
         self._participant_context = self._context.looped(self._to_coordinator, self._broke)
-        self.history = Recorder(home.runs, me, self._context.notice)
+        self.history = Recorder(home.runs, home.sweeps, me, self._context.notice)
         leftovers = Leftovers(self._context.store, home.runs, me)
         self.trimming = Trimming(leftovers, self._context.files, self._context.background)
         self._admission = Admission(self._context, trust)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from core.history.best import best_trial
 from core.home.private_file import write_atomically
 from core.runtime.removal import remove_tree
+from core.sweep import problems
 from core.vocabulary import run_folder, wire
-from core.vocabulary.ids import SweepId
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.ids import RunId, SweepId, started_s
 from core.vocabulary.manifest import Manifest
+from core.vocabulary.phases import Failed, Finished, Phase, Stopped, Stopping, Training
 from core.vocabulary.sweep import Sweep
 
 SWEEP = "sweep.json"
@@ -34,12 +39,50 @@ def write_project(folder: Path, sweep: SweepId, project: Manifest) -> None:
 
 def find(folder: Path, beginning: str) -> Sweep | None:
     """The newest sweep whose id begins like this. None: there is none, or it cannot be read."""
-    names = sorted((each.parent.name for each in folder.glob(f"*/{SWEEP}")), reverse=True)
-    for name in names:
+    return next(find_all(folder, beginning), None)
+
+
+def find_all(folder: Path, beginning: str = "") -> Iterator[Sweep]:
+    """The readable ones, newest first."""
+    for name in sorted((each.parent.name for each in folder.glob(f"*/{SWEEP}")), reverse=True):
         if name.startswith(beginning):
             with contextlib.suppress(OSError, msgspec.DecodeError):
-                return wire.from_json((folder / name / SWEEP).read_bytes(), Sweep)
-    return None
+                yield wire.from_json((folder / name / SWEEP).read_bytes(), Sweep)
+
+
+def entry_of(sweep: Sweep, folder: Path, runs: Iterable[RunEntry]) -> RunEntry:
+    """The sweep as one line of the history. ``runs``: those of its trials."""
+    best = best_trial(sweep)
+    run = next((each for each in runs if best is not None and each.run == best.run), None)
+    return RunEntry(
+        run=RunId(sweep.sweep),
+        started_s=started_s(RunId(sweep.sweep), 0.0),
+        script=sweep.script,
+        source=sweep.spec.run.script,
+        arguments=best.arguments if best is not None else (),
+        devices=tuple(dict.fromkeys(trial.laptop for trial in sweep.trials if trial.laptop)),
+        phase=_phase(sweep),
+        folder=str(folder / sweep.sweep),
+        name=sweep.name,
+        note=sweep.note,
+        best=best.best if best is not None else {},
+        losses=run.losses if run is not None else (),
+        trials=len(sweep.trials),
+        failed_trials=sum(trial.status == "failed" for trial in sweep.trials),
+    )
+
+
+def _phase(sweep: Sweep) -> Phase:
+    match sweep.phase:
+        case "running":
+            return Training()
+        case "stopping":
+            return Stopping()
+        case "finished":
+            return Finished()
+        case "stopped":
+            return Stopped()
+    return Failed(problem=sweep.problem or problems.nobody())
 
 
 def project_of(folder: Path, sweep: SweepId) -> Manifest | None:

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from core.vocabulary.bounds import Argument, Few, FewBy, FilePath, Logs, Many, Name, Some
+from core.vocabulary.bounds import Argument, Detail, Few, FewBy, FilePath, Logs, Many, Name, Some
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
 from core.vocabulary.plan import RunSpec
@@ -83,6 +83,10 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     phase: SweepPhase = "running"
     problem: Problem | None = None
     """Why it failed."""
+    name: Detail = ""
+    """The user's name for it on this laptop; ``""``: none."""
+    note: Detail = ""
+    """The user's note about it on this laptop."""
 
     @property
     def under_way(self) -> bool:

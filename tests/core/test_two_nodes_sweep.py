@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import csv
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,9 @@ from core.vocabulary.answers import Done, RunDetails, RunList, SweepAccepted
 from core.vocabulary.commands import (
     AnswerConsent,
     DeleteReport,
+    DeleteRun,
     GetRun,
+    LabelRun,
     ListRuns,
     ResumeSweep,
     SendReport,
@@ -26,7 +29,8 @@ from core.vocabulary.commands import (
     StopRun,
 )
 from core.vocabulary.errors import REPORT_CAME
-from core.vocabulary.phases import Exit
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Exit, Finished
 from core.vocabulary.progress import EpochEnd
 from core.vocabulary.state import State
 from core.vocabulary.sweep import Sweep, SweepSpec
@@ -249,3 +253,41 @@ async def test_stop_ends_all_trials_and_the_sweep_goes_on_after_its_starter_was_
         assert [trial.status for trial in state.sweep.trials] == ["finished"] * 4
         assert state.sweep.trials[0].begun == 1, "what was done stays done"
         assert "ConsentAsked" not in asked.kinds(), "the same sets were allowed before"
+
+
+async def test_a_sweep_that_is_over_is_one_line_of_the_history_with_a_report_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    laptop = Laptop()
+    async with node(tmp_path, "anna", discovery=False, make_trainer=laptop.make_trainer) as laptop.node:
+        spec = replace(wanted(tmp_path), run=replace(wanted(tmp_path).run, solo=True))
+        started = await laptop.node.submit(StartSweep(spec=spec))
+        assert isinstance(started, SweepAccepted)
+        await wait_for(laptop.node, over)
+        await laptop.node._runs.history.reports_written()
+    async with node(tmp_path, "anna", discovery=False) as again:
+        found = await again.submit(ListRuns())
+        assert isinstance(found, RunList)
+        (entry,) = found.sweeps
+        assert (entry.run, entry.trials, entry.arguments) == (RunId(started.sweep), 4, SETS[-1])
+        assert (entry.phase, entry.best["loss"].value) == (Finished(), float(RATES[-1]))
+        assert {run.sweep for run in found.runs} == {started.sweep}
+        none = await again.submit(ListRuns(limit=0))
+        assert isinstance(none, RunList)
+        assert len(none.runs) == 4, "trials leave room for runs"
+
+        assert await again.submit(LabelRun(run=entry.run, name="four <rates>")) == Done()
+        await again._runs.history.reports_written()
+        read = await again.submit(GetRun(run=RunId(entry.run[:-1])))
+        assert isinstance(read, RunDetails) and read.sweep is not None
+        assert [trial.status for trial in read.sweep.trials] == ["finished"] * 4
+        page = Path(read.report).read_text()
+        assert "four &lt;rates&gt;" in page and "best loss <b>0.0001</b> trial 4" in page
+        assert [f"4: --lr {RATES[-1]}" in page, page.count("<td><code>--lr ")] == [True, 4]
+        rows = list(csv.DictReader(Path(entry.folder, "history.csv").read_text().splitlines()))
+        assert [row["best loss"] for row in rows] == ["0.1", "0.01", "0.001", "0.0001"]
+
+        assert await again.submit(DeleteRun(run=entry.run)) == Done()
+        assert await again.submit(ListRuns()) == RunList(runs=())
+        assert not Path(entry.folder).exists()
+        assert refusal(await again.submit(GetRun(run=entry.run))) == "run-unknown"

@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from app.cli import runs
 from app.cli.command_line import read
 from app.cli.exit_codes import ExitCode
+from core.sweep.kept import entry_of
 from core.vocabulary import answers
 from core.vocabulary.commands import Command, DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import TandemError
@@ -24,6 +27,7 @@ from tests.app.cli.scripted_node import (
     paired,
     plan,
 )
+from tests.app.cli.test_sweep import BEGUN, SWEEP, finished
 
 ENTRY = answers.RunEntry(
     run=RUN,
@@ -181,3 +185,18 @@ async def test_the_name_of_ones_own_and_the_note_stand_above_the_rest() -> None:
     entry = replace(ENTRY, name="Warm\x1b[2J start", note="half the rate\nwith ben")
     said = await shown(answers.RunDetails(entry=entry))
     assert said[1:4] == ["Warm start", "half the rate", "with ben"]
+
+
+async def test_a_sweep_is_one_line_and_shows_its_trials_by_its_id() -> None:
+    node, screen = ScriptedNode(), Words()
+    screen.console.width = 160
+    swept = replace(BEGUN.having(finished(1, 0.5)).having(finished(2, 0.25)), phase="finished")
+    line = entry_of(swept, Path("/sweeps"), ())
+    trial = replace(ENTRY, run=RunId("20261122-200000-00000001"), sweep=SWEEP)
+    node.answers[ListRuns] = answers.RunList(runs=(trial, ENTRY), sweeps=(line,))
+    with follower(node) as events:
+        assert await runs._all(events, screen, 5) == ExitCode.OK
+    assert "train.py, 2 trials" in screen.said and trial.run not in screen.said and RUN in screen.said
+    told = await shown(answers.RunDetails(entry=line, sweep=swept, report="/sweeps/s/report.html"))
+    assert told[1].split()[:3] == ["2", "--lr", "0.01"]
+    assert told[-2].startswith("Best: trial 2") and told[-1] == "Report: /sweeps/s/report.html"

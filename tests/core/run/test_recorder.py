@@ -26,7 +26,7 @@ RUN = PLAN.run
 
 
 async def opened(folder: Path, troubles: list[Problem]) -> Recorder:
-    records = Recorder(folder, ANNA, troubles.append)
+    records = Recorder(folder, folder.with_name("sweeps"), ANNA, troubles.append)
     await records.open()
     return records
 
