@@ -1,5 +1,5 @@
-"""Trials shared out: a sweep on two laptops of a core each beside one of them alone, on a fast and a slow
-network, and on laptops of which one is three times as fast."""
+"""Trials shared out: a sweep on two laptops of a core each beside one of them alone, on a slow network; and
+shorter trials on laptops of which one is three times as fast."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.lab.agent import Agent
 from tests.lab.lab import Lab
 from tests.lab.laptops import all_idle
 
-TRIALS, TRIAL_S = 12, 30.0
-"""A trial trains at least so long on a core."""
-ALONE, SLOW_ALONE = 4, 1
-"""So many trials show the time of one on a laptop alone, and on the slow one."""
+TRIALS, TRIAL_S, SHORT_S = 12, 30.0, 10.0
+"""A trial trains at least so long on a core; a shorter one, about so long."""
+ALONE = 2
+"""So many trials show the time of one on a laptop alone."""
 OF_ALONE, OF_SUM = 0.58, 0.9
 SLOW = 1 / 3
-FAST_MBIT, SLOW_MBIT = 240, 20
+MBIT = 20
 SCRIPT = Path(__file__).parents[1] / "tests" / "lab" / "scripts" / "trial.py"
 WIDTH, PROBE_EPOCHS = 512, (2, 12)
 LIMIT_S = 3600.0
@@ -37,17 +37,16 @@ LIMIT_S = 3600.0
 
 def measure() -> list[Row]:
     epochs = _epochs()
-    with laptops(FAST_MBIT) as (lab, (starter, other)):
+    few = max(1, round(epochs * SHORT_S / TRIAL_S))
+    with laptops(MBIT) as (lab, (starter, other)):
         _pin(starter, other)
         alone_s = _took_s(starter, lab, ALONE, epochs) / ALONE
         pair_s = _took_s(starter, lab, TRIALS, epochs, other)
+        fast_s = _took_s(starter, lab, ALONE, few) / ALONE
         with slowed([other.process.pid], SLOW):
-            slow_s = _took_s(starter, lab, SLOW_ALONE, epochs, other, here=False) / SLOW_ALONE
-            unequal_s = _took_s(starter, lab, TRIALS, epochs, other)
-    with laptops(SLOW_MBIT) as (lab, (starter, other)):
-        _pin(starter, other)
-        slow_network_s = _took_s(starter, lab, TRIALS, epochs, other)
-    return rows(alone_s, {FAST_MBIT: pair_s, SLOW_MBIT: slow_network_s}, slow_s, unequal_s)
+            slow_s = _took_s(starter, lab, 1, few, other, here=False)
+            unequal_s = _took_s(starter, lab, TRIALS, few, other)
+    return rows(alone_s, pair_s, fast_s, slow_s, unequal_s)
 
 
 def _epochs() -> int:
@@ -110,22 +109,18 @@ def _took_s(starter: Agent, lab: Lab, trials: int, epochs: int, *others: Agent, 
     return took_s
 
 
-def rows(alone_s: float, pair_s: dict[int, float], slow_s: float, unequal_s: float) -> list[Row]:
-    """``alone_s`` and ``slow_s``: seconds of one trial; ``pair_s``, by the network's rate, and ``unequal_s``:
-    of all trials on two laptops."""
+def rows(alone_s: float, pair_s: float, fast_s: float, slow_s: float, unequal_s: float) -> list[Row]:
+    """``alone_s``: seconds of one trial; ``fast_s`` and ``slow_s``: of a shorter one on each laptop;
+    ``pair_s`` and ``unequal_s``: of all trials on two laptops."""
     one_s = TRIALS * alone_s
-    found = [
-        Row(what=f"{TRIALS} trials on one laptop", value=one_s, unit="s", note=f"{ALONE} trials measured")
-    ]
-    for mbit, took_s in pair_s.items():
-        found += [
-            Row(what=f"on two, {mbit} Mbit", value=took_s, unit="s"),
-            Row(what=f"on two, {mbit} Mbit ÷ on one", value=took_s / one_s, limit=OF_ALONE),
-        ]
-    speeds = 1 / alone_s + 1 / slow_s
-    found += [
-        Row(what="one trial on the slower laptop", value=slow_s, unit="s", note="a third of a core"),
-        Row(what="on two, one slower", value=unequal_s, unit="s"),
+    speeds = 1 / fast_s + 1 / slow_s
+    return [
+        Row(what=f"{TRIALS} trials on one laptop", value=one_s, unit="s", note=f"{ALONE} trials measured"),
+        Row(what=f"on two, {MBIT} Mbit", value=pair_s, unit="s"),
+        Row(what=f"on two, {MBIT} Mbit ÷ on one", value=pair_s / one_s, limit=OF_ALONE),
+        Row(what="a shorter trial", value=fast_s, unit="s"),
+        Row(what="the same on the slower laptop", value=slow_s, unit="s", note="a third of a core"),
+        Row(what=f"{TRIALS} of them on two, one slower", value=unequal_s, unit="s"),
         Row(
             what="on two, one slower: trials a second ÷ the sum of both alone",
             value=TRIALS / unequal_s / speeds,
@@ -133,4 +128,3 @@ def rows(alone_s: float, pair_s: dict[int, float], slow_s: float, unequal_s: flo
             at="least",
         ),
     ]
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable
 from types import MappingProxyType
 
@@ -226,7 +227,7 @@ class Sweeps:
     def _handle(self, input: sw.Input) -> None:
         if self._sweeping is None or self._closing:
             return
-        self._sweeping, effects = machine.step(self._sweeping, input)
+        self._sweeping, effects = machine.step(self._sweeping, input, time.monotonic())
         sweep = self._sweeping.sweep
         if not sweep.under_way:
             self._sweeping = self._project = None

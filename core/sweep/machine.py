@@ -1,4 +1,4 @@
-"""A sweep: ``step(state, input)`` → the next state, and effects. Pure.
+"""A sweep: ``step(state, input, now_s)`` → the next state, and effects. Pure.
 
 Invariants: a laptop has at most one trial at a time; a trial gets at most one result; while the sweep is
 under way, a trial is running, a laptop is connected, or the timer ``absent`` is running.
@@ -52,11 +52,11 @@ def resumed(sweep: Sweep) -> Sweep:
     return structs.replace(sweep, trials=trials, phase="running", problem=None)
 
 
-def step(state: sw.Sweeping, input: sw.Input) -> tuple[sw.Sweeping, tuple[sw.Effect, ...]]:
-    """The next state, and effects. Once the sweep is over, nothing changes."""
+def step(state: sw.Sweeping, input: sw.Input, now_s: float) -> tuple[sw.Sweeping, tuple[sw.Effect, ...]]:
+    """The next state, and effects. ``now_s``: seconds, monotonic. Once the sweep is over, nothing changes."""
     if not state.sweep.under_way:
         return state, ()
-    turn = _Turn(state)
+    turn = _Turn(state, now_s)
     turn.on_input(input)
     turn.go_on()
     return turn.state, tuple(turn.effects)
@@ -78,8 +78,8 @@ def with_sets(sweep: Sweep, sets: tuple[tuple[str, ...], ...], seed: int) -> Swe
 class _Turn:
     """A step under way: the state, and the effects so far."""
 
-    def __init__(self, state: sw.Sweeping) -> None:
-        self.state = state
+    def __init__(self, state: sw.Sweeping, now_s: float) -> None:
+        self.state, self._now_s = state, now_s
         self.effects: list[sw.Effect] = []
 
     # --- inputs --------------------------------------------------------------------------------------------
@@ -152,6 +152,7 @@ class _Turn:
         self.state = replace(self.state, reasons=MappingProxyType(left))
         match phase:
             case Finished():
+                self._note_time(trial)
                 self._update_trial(structs.replace(trial, status="finished", problem=None), keep=True)
                 self._delete_models()
             case Failed(problem=problem) if reason in BY_THE_SCRIPT:
@@ -206,8 +207,11 @@ class _Turn:
             for device, laptop in self.state.laptops.items()
             if laptop.free and not laptop.rests and laptop.out is None and device not in at_work
         ]
-        for trial, device in zip(waiting, able, strict=False):
-            self._begin(trial, device)
+        for device in able:
+            if waiting and self._others_are_sooner(device, len(waiting)):
+                self._wait("rest", REST_S)  # then everything is looked at again
+            elif waiting:
+                self._begin(waiting.pop(0), device)
         left = [laptop for laptop in self.state.laptops.values() if laptop.out is None]
         if able or running:
             self._cancel("absent")
@@ -218,6 +222,31 @@ class _Turn:
             self._cancel("absent")
         elif "absent" not in self.state.waits:
             self._wait("absent", ABSENT_S)
+
+    def _others_are_sooner(self, device: DeviceId, waiting: int) -> bool:
+        """Whether the laptops at work would finish all waiting trials before this one finishes one: then the
+        sweep ends sooner without it. They are counted on unless they take much longer than before."""
+        own_s, done = self._mean_s(device), 0
+        for trial in self._running():
+            mean_s = self._mean_s(trial.device)
+            left_s = mean_s - (self._now_s - self.state.began_s.get(trial.number, self._now_s))
+            there = trial.device is not None and self.state.laptops[trial.device].there
+            if there and trial.device != device and mean_s and left_s > -mean_s:
+                done += max(0, int((own_s - max(0.0, left_s)) // mean_s))
+        return done >= waiting
+
+    def _mean_s(self, device: DeviceId | None) -> float:
+        """Mean time of a laptop's finished trials; 0: there is none."""
+        took_s = self.state.took_s.get(device, ()) if device is not None else ()
+        return sum(took_s) / len(took_s) if took_s else 0.0
+
+    def _note_time(self, trial: Trial) -> None:
+        assert trial.device is not None
+        took_s = self._now_s - self.state.began_s[trial.number]
+        known = self.state.took_s.get(trial.device, ())
+        self.state = replace(
+            self.state, took_s=MappingProxyType({**self.state.took_s, trial.device: (*known, took_s)})
+        )
 
     def _begin(self, trial: Trial, device: DeviceId) -> None:
         begun = structs.replace(
@@ -233,6 +262,8 @@ class _Turn:
             diverged=None,
         )
         self._update_trial(begun)
+        began_s = MappingProxyType({**self.state.began_s, trial.number: self._now_s})
+        self.state = replace(self.state, began_s=began_s)
         self.effects.append(sw.StartTrial(trial.number, device))
 
     def _end(self, phase: str, problem: Problem | None = None) -> None:

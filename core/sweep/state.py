@@ -154,3 +154,7 @@ class Sweeping:
     laptops: Mapping[DeviceId, Laptop]
     reasons: Mapping[int, ExitReason] = field(default_factory=lambda: MappingProxyType({}))
     waits: frozenset[Wait] = frozenset()
+    began_s: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+    """When each trial was begun last, by its number."""
+    took_s: Mapping[DeviceId, tuple[float, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Durations of each laptop's finished trials."""

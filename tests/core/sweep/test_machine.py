@@ -33,13 +33,14 @@ class Table:
         laptops = {ANNA: sw.Laptop("anna"), BEN: sw.Laptop("ben")}
         self.state = sw.Sweeping(sweep=sweep, laptops=MappingProxyType(laptops))
         self.effects: list[sw.Effect] = []
+        self.now_s = 0.0
         self.do(sw.SweepBegun())
 
     def do(self, *inputs: sw.Input) -> list[sw.Effect]:
         """The effects of these inputs."""
         new: list[sw.Effect] = []
         for each in inputs:
-            self.state, effects = machine.step(self.state, each)
+            self.state, effects = machine.step(self.state, each, self.now_s)
             new += effects
         self.effects += new
         return new
@@ -77,6 +78,40 @@ def test_a_faster_laptop_takes_more_trials() -> None:
     table.end(1)
     assert table.sweep.phase == "finished"
     assert table.do(sw.StopPressed()) == [], "nothing follows"
+
+
+def test_a_slow_laptop_leaves_the_last_trials_to_a_fast_one_that_ends_them_sooner() -> None:
+    table = Table(tuple(("--lr", str(number)) for number in range(8)))
+    table.free(ANNA, BEN)  # ben takes three times as long
+    for number, second in ((1, 10.0), (3, 20.0), (4, 30.0)):
+        table.now_s = second
+        table.end(number)
+        table.free(ANNA)
+    table.end(2)
+    assert table.free(BEN) == [(6, BEN)], "anna would need 30 s more for three"
+    for number, second in ((5, 40.0), (7, 50.0)):
+        table.now_s = second
+        table.end(number)
+        table.free(ANNA)
+    table.now_s = 52.0
+    table.do(sw.TrialOver(6, LOST), TimerFired("rest"))
+    assert table.trial(6).status == "waiting"
+    assert table.free(BEN) == [], "anna has it in 18 s, and ben in 30"
+    assert SetTimer("rest", machine.REST_S) in table.effects[-2:]
+    table.do(sw.LaptopSeen(ANNA, there=False, free=False), sw.TrialOver(8, LOST))
+    assert table.trial(6).device == BEN and table.trial(6).status == "running", "anna is gone"
+
+
+def test_a_laptop_waits_for_none_that_takes_much_longer_than_before() -> None:
+    table = Table(SETS)
+    table.free(ANNA)
+    table.now_s = 10.0
+    table.end(1)
+    table.free(BEN, ANNA)
+    table.now_s = 40.0
+    table.end(2)
+    table.do(sw.SetsAdded((("--lr", "9"),)))
+    assert table.free(BEN) == [(4, BEN)], "anna has been at her second one for 30 s"
 
 
 def test_a_laptop_whose_trial_is_over_waits_until_it_is_seen_free() -> None:
