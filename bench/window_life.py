@@ -61,6 +61,7 @@ async def _measure() -> list[Row]:
                         hidden = await _headless(first, second, scripts[1])
                 cores_s = (os.cpu_count() or 1) * (time.monotonic() - began_s)
                 rounds.append(_Round(shown, *hidden, (machine.taken_s() - taken_s) / cores_s))
+            after = await _memory(window, f"after {1 + len(rounds)} runs, every screen visited")
     kept = _calm(rounds)
     if not kept:
         raise RuntimeError("the host took its cores from this machine in every round")
@@ -69,6 +70,7 @@ async def _measure() -> list[Row]:
     over = ratios(open_, headless)
     return [
         *found,
+        after,
         *_gaps("opening", window.begun),
         *_gaps("a run, then every screen", watched),
         Row(
@@ -138,14 +140,18 @@ async def _idle(window: Opened) -> list[Row]:
     before_s, began_s = processes.cpu_s(window.pid), time.monotonic()
     await asyncio.sleep(IDLE_S)
     part = 100 * (processes.cpu_s(window.pid) - before_s) / (time.monotonic() - began_s)
-    resident, proportional = processes.memory_mb(window.pid)
+    _, proportional = processes.memory_mb(window.pid)
     return [
-        Row(
-            what="idle: resident memory", value=resident, unit="MB", limit=MEMORY_LIMIT_MB, note=window.where
-        ),
+        await _memory(window, "idle", window.where),
         Row(what="idle: proportional memory (PSS)", value=proportional, unit="MB"),
         Row(what=f"idle: CPU over {IDLE_S:g} s", value=part, unit="% of a core", limit=CPU_LIMIT_PCT),
     ]
+
+
+async def _memory(window: Opened, when: str, note: str = "") -> Row:
+    await processes.wait_at_rest(window.pid, quiet_s=0.5, limit_s=60.0)
+    resident, _ = processes.memory_mb(window.pid)
+    return Row(what=f"{when}: resident memory", value=resident, unit="MB", limit=MEMORY_LIMIT_MB, note=note)
 
 
 async def _trained(window: Opened, how: str, script: Path, *others: Agent) -> dict[str, Any]:

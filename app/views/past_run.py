@@ -91,7 +91,8 @@ class PastRun(RunPage):
         for field in (self.name, self.note):
             field.cancel()
         self._shown = [run.entry.run for run in runs]
-        one = runs[0] if len(runs) == 1 else None
+        # The plots have its numbers, which take megabytes here.
+        one = replace(runs[0], steps={}, epochs={}, uses={}) if len(runs) == 1 else None
         self.begin(one, state)
         self.page.verticalScrollBar().setValue(0)
         self.cluster.show_run(one)
