@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from msgspec.structs import replace
+from PySide6.QtCore import QItemSelectionModel, QPoint, QRect, Qt
 from PySide6.QtGui import QScreen
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractScrollArea,
+    QAbstractSpinBox,
     QApplication,
+    QComboBox,
     QGraphicsView,
     QLineEdit,
     QScrollArea,
@@ -20,23 +24,31 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app import theme
+from app.views.consent import ConsentSheet
+from app.views.runs import RunsView
 from app.views.settings import SettingsView
 from app.views.train import TrainView
 from app.widgets.flow import Flow
-from app.widgets.navigation import DEVICES, MACHINES, SCREENS, SETTINGS, TRAIN
+from app.widgets.navigation import DEVICES, MACHINES, RUNS, SCREENS, SETTINGS, TRAIN
 from app.widgets.page import Page
 from app.window import Window
+from core.sweep.kept import entry_of
 from core.vocabulary import events as ev
-from core.vocabulary.commands import AnalyseScript
+from core.vocabulary.access import Grant
+from core.vocabulary.answers import Answer, RunDetails, RunList
+from core.vocabulary.commands import AnalyseScript, Command, GetRun, ListRuns
 from core.vocabulary.phases import Finished
 from tests.app import world
+from tests.app.cli.test_sweep import BEGUN, finished
 from tests.app.fake_core import FakeCore
+from tests.app.laptops import consent_asked
 from tests.core.fake_node import ME, OTHER
 
 LONG = "Donaudampfschifffahrtsgesellschaft 笔记本电脑 кэмпъютар"
 SIZES = ((1120, 760), (1000, 720))
 SMALL = (1024, 640)
 LIMIT_MS = 60_000
+CONTROLS = (QAbstractButton, QLineEdit, QComboBox, QSlider, QAbstractSpinBox)
 Show = Callable[[int], QWidget]
 
 
@@ -127,22 +139,23 @@ def column(view: QWidget) -> int:
 
 
 def out_of_reach(window: QWidget) -> list[str]:
-    """Enabled buttons in front that no scrolling brings into the window."""
+    """Enabled controls in front that no scrolling brings into the window."""
     found = []
-    for each in window.findChildren(QAbstractButton):
+    for each in (each for kind in CONTROLS for each in window.findChildren(kind)):
         if not (each.isVisible() and each.isEnabled()):
             continue
         seen, above = window.rect(), each.parentWidget()
         while above is not None and above is not window:
             if isinstance(above, QScrollArea):
-                above.ensureWidgetVisible(each, 0, 0)
+                above.ensureWidgetVisible(each, 0, each.height() // 2)  # of a field Qt shows only the cursor
             above = above.parentWidget()
         above = each.parentWidget()
         while above is not None and above is not window:
             seen &= QRect(above.mapTo(window, QPoint()), above.size())
             above = above.parentWidget()
         if not seen.adjusted(-1, -1, 1, 1).contains(QRect(each.mapTo(window, QPoint()), each.size())):
-            found.append(f"{type(each).__name__} {each.objectName()} {each.accessibleName()} {each.text()}")
+            words = each.text() if isinstance(each, QAbstractButton | QLineEdit) else ""
+            found.append(f"{type(each).__name__} {each.objectName()} {each.accessibleName()} {words}")
     return found
 
 
@@ -174,7 +187,7 @@ def test_the_window_fits_a_small_screen(qtbot: QtBot, monkeypatch: pytest.Monkey
     assert window.fontMetrics().height() <= frame <= 4 * window.fontMetrics().height()
 
 
-def test_every_button_can_be_reached_on_a_small_screen(
+def test_every_control_can_be_reached_on_a_small_screen(
     qtbot: QtBot, window: Window, train: TrainView, core: FakeCore
 ) -> None:
     window.resize(*SMALL)
@@ -197,6 +210,79 @@ def test_every_button_can_be_reached_on_a_small_screen(
     core.happen(world.phase(Finished()))
     settle(qtbot)
     assert train.live.outcome.isVisible() and not out_of_reach(window)
+
+
+def test_runs_and_sweeps_can_be_used_on_a_small_screen(qtbot: QtBot, window: Window, core: FakeCore) -> None:
+    entries = tuple(
+        replace(world.entry(n, devices=("here", LONG), folder="/runs"), name=f"{n} {LONG}", note=LONG)
+        for n in range(3)
+    )
+    sweep = replace(BEGUN.having(finished(1, 0.5)).having(finished(2, 0.25)), phase="stopped")
+    swept = entry_of(sweep, Path("/sweeps"), ())
+    core.answers[ListRuns] = RunList(runs=entries, sweeps=(swept,))
+
+    def details(command: Command) -> Answer:
+        assert isinstance(command, GetRun)
+        if command.run == swept.run:
+            return RunDetails(entry=swept, sweep=sweep)
+        found = next((entry for entry in entries if entry.run == command.run), entries[0])  # or a trial
+        return world.details(found, steps=46)
+
+    core.answers[GetRun] = details
+    window.resize(*SMALL)
+    window.go_to(RUNS)
+    view = window.view(RUNS)
+    assert isinstance(view, RunsView)
+    core.flush()
+    for chosen in (), (0,), (0, 1, 2):
+        view.show_list()
+        view.table.clearSelection()
+        for row in chosen:
+            choose_too(view, entries[row].run)
+        settle(qtbot)
+        assert not out_of_reach(window) and not bars(window), chosen
+        if chosen:
+            (view.open if len(chosen) == 1 else view.compare).click()
+            core.flush()
+            qtbot.waitUntil(lambda: bool(view.past.charts.plots), timeout=LIMIT_MS)
+            settle(qtbot)
+            assert view.past.isVisible() and not out_of_reach(window) and not bars(window), chosen
+    view.show_list()
+    view.table.clearSelection()
+    choose_too(view, swept.run)
+    view.open.click()
+    core.flush()
+    settle(qtbot)
+    assert view.swept is not None and view.swept.isVisible()
+    assert not out_of_reach(window) and not bars(window)
+    view.swept.card.adds.click()
+    settle(qtbot)
+    assert not out_of_reach(window)
+
+
+def choose_too(view: RunsView, run: str) -> None:
+    row = next(row for row in range(view.sorted.rowCount()) if view.sorted.entry(row).run == run)
+    flag = QItemSelectionModel.SelectionFlag
+    view.table.selectionModel().select(view.sorted.index(row, 0), flag.Select | flag.Rows)
+
+
+def test_a_question_can_be_answered_on_a_small_screen(qtbot: QtBot, window: Window, core: FakeCore) -> None:
+    window.resize(*SMALL)
+    sheet = ConsentSheet(core.bridge, window.sheet_parent())
+    core.bridge.changed.connect(lambda events, state: sheet.show_state(state))
+    asked = replace(
+        consent_asked(),
+        arguments=("--name", LONG * 20),
+        checkpoint_bytes=5 << 20,
+        opened=tuple(Grant(asked=f"~/{n}", path=f"/home/ada/{n}/{LONG}", write=n > 2) for n in range(5)),
+        changed=True,
+    )
+    core.happen(asked)
+    settle(qtbot)
+    assert sheet.isVisible() and not out_of_reach(sheet) and not out_of_reach(window)
+    sheet.details.head.click()
+    settle(qtbot)
+    assert sheet.files.isVisible() and not out_of_reach(sheet)
 
 
 @pytest.mark.parametrize("size", SIZES)
