@@ -22,7 +22,7 @@ MOST_DRAWN = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _TrialRow:
     number: int
     arguments: str
     seed: int
@@ -59,9 +59,9 @@ def parts(sweep: Sweep, entry: RunEntry, runs: Mapping[RunId, RunDetails]) -> di
     }
 
 
-def _row(trial: Trial, metric: str) -> _Row:
+def _row(trial: Trial, metric: str) -> _TrialRow:
     value = f"{metric} {trial.best[metric].value:.6g}" if metric in trial.best else ""
-    return _Row(
+    return _TrialRow(
         number=trial.number,
         arguments=shlex.join(trial.arguments),
         seed=trial.seed,
