@@ -206,7 +206,7 @@ class Returns:
         plan = state.plan
         staying = tuple(device for device, part in state.parts.items() if not part.left)
         if back is None or self._succession.has_handed_back:
-            self.continuation.next = self._succession.on_end(staying)
+            self.continuation.next = self._succession.on_end(state, staying)
             if self.continuation.next is None:
                 self._losses.clear()
                 self._in_since_s.clear()

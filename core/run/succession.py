@@ -32,6 +32,7 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import OVERTAKEN, Problem
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.phases import Failed
 from core.vocabulary.plan import Plan, RunOwner, RunSpec
 from core.vocabulary.traffic import LinkBack, LinkLost
 
@@ -58,7 +59,8 @@ class Succession:
         self.has_handed_back = False
         """The run here ends, or has ended, only to go on elsewhere."""
         self.lost: Next | None = None
-        """The run that a crash of this node cut off, to be continued if a member went on with it."""
+        """The run that a crash of this node or its trainer ended, to be continued if a member went on with
+        it."""
         self.cut_off: dict[DeviceId, str] = {}
         """The other laptops of that run, and their names."""
         self._chain: set[RunId] = set()
@@ -218,10 +220,16 @@ class Succession:
                 return True
         return False
 
-    def on_end(self, staying: tuple[DeviceId, ...]) -> Next | None:
+    def on_end(self, state: co.Coordination, staying: tuple[DeviceId, ...]) -> Next | None:
         """The run that was started here has ended. Returns what follows, if a member is further."""
         ahead, self._ahead = self._ahead, None
         if ahead is None:
+            if isinstance(state.phase, Failed) and state.phase.problem.code == "killed":
+                me, others = self._context.me, state.parts.keys() - {self._context.me}
+                # Another laptop may go on with it: the trainers here were the last ones of their half.
+                wait_s, spec = self._context.limits.recover_s, self._continuation.spec
+                run = state.plan.run
+                self.lost = Next(run, (me, *others), (me,), (), wait_s, spec=spec, from_others=True)
             return None
         run, device, name = ahead
         return Next(run, tuple(dict.fromkeys((*staying, device))), staying, (name,), from_others=True)

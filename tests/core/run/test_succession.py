@@ -236,6 +236,31 @@ async def test_a_starter_that_was_restarted_twice_takes_its_run_back(two: Lan, s
     await finish(two, again, ben)
 
 
+@pytest.mark.parametrize(("reason", "goes_back"), [("killed", True), ("script-error", False)])
+async def test_a_half_that_went_on_outlives_the_starters_own_half(
+    two: Lan, spec: RunSpec, reason: str, goes_back: bool
+) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    two.lose(anna, ben, LOST)
+    await goes_on(two, run, ben, step=70)
+    anna.trainers[-1].end(failing(reason))
+    await two.wait_until(lambda: anna.over)
+    assert isinstance(anna.phase, Failed)
+
+    two.mend(anna, ben)
+
+    if not goes_back:
+        await two.wait_until(lambda: ben.over)
+        assert ben.last_phases()[-1] == Stopped(by="Anna")
+        return
+    await two.wait_until(lambda: run_of(anna) != run and run_of(ben) == run_of(anna))
+    await to_training(two, anna, ben)
+    assert anna.state.run is not None and anna.state.run.plan.resume is not None
+    assert anna.state.run.plan.resume.moment.step == 70
+    await finish(two, anna, ben)
+
+
 async def test_a_starter_that_is_in_another_laptops_run_takes_its_own_back_after_that(
     three: Lan, spec: RunSpec
 ) -> None:
