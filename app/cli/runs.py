@@ -16,6 +16,7 @@ from app.models.run_again import may_go_on, where_on
 from app.words import run_words
 from app.words.device_names import member_names
 from app.words.sweep_words import lines_of, trials_words
+from core.report.laptops import timeline
 from core.vocabulary import answers, units
 from core.vocabulary.commands import DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import TandemError
@@ -121,6 +122,9 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
         for epoch in epochs:
             name = names.get(DeviceId(device), short(device))
             screen.say(f"{name}: {run_words.epoch_line(epoch)}")
+    for row, turn in zip(timeline(found), found.membership, strict=False):
+        if turn.change != "joined":
+            screen.say(f"{row.clock}, after {row.after}: {plain(f'{row.name} {row.words}', 200)}")
     for line in run_words.summary_lines(entry.summary, names, entry.folder, found.plan):
         screen.say(line)
     if may_go_on(entry):

@@ -12,6 +12,7 @@ from core.vocabulary.commands import Command, DeleteRun, FindCheckpoints, GetRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import CheckpointFound
 from core.vocabulary.ids import RunId
+from core.vocabulary.laptops import Change, MembershipChanged
 from core.vocabulary.phases import Failed, Finished, Stopped
 from core.vocabulary.plan import Moment
 from core.vocabulary.progress import EpochEnd, Summary
@@ -102,6 +103,23 @@ async def test_one_run_is_reported_with_its_epochs_and_the_end_of_its_log() -> N
     assert "member: epoch 1/2: loss 0.5000 (1.5 s)" in said
     assert "Report: /runs/1/report.html" in said
     assert said[-1] == "  last"
+
+
+async def test_one_run_says_when_laptops_were_lost_and_back() -> None:
+    turns: list[tuple[Change, float, str]] = [
+        ("joined", 5, ""),
+        ("lost", 65, "It was killed."),
+        ("back", 3700, ""),
+    ]
+    membership = tuple(
+        MembershipChanged(device=OTHER, change=change, at_s=ENTRY.started_s + after_s, words=words)
+        for change, after_s, words in turns
+    )
+    said = await shown(answers.RunDetails(entry=ENTRY, plan=plan(OTHER), membership=membership))
+    assert [line.partition(", ")[2] for line in said if " was " in line] == [
+        "after 1:05: member was lost: It was killed.",
+        "after 1:01:40: member was back",
+    ]
 
 
 async def test_a_stopped_run_says_where_it_goes_on_and_a_resumed_one_from_which() -> None:
