@@ -61,8 +61,9 @@ class SharedEpochIterator(Positioned):
 
     def __init__(self, distribute_strategy: Any = None, *args: Any, **kwargs: Any) -> None:
         self.open_whole(untuned, *args, **kwargs)
-        # Keras counts batches once; a PyDataset or a generator may give fewer in a later epoch.
-        self._promises = int(self.dataset.cardinality()) != tf.data.UNKNOWN_CARDINALITY
+        # Keras counts batches once; a PyDataset or a generator may give fewer in a later epoch. Arrays do not.
+        known = int(self.dataset.cardinality()) != tf.data.UNKNOWN_CARDINALITY
+        self._promises = known or self.is_of_arrays
         self.pace = PortionPace()
         if SharedEpochIterator.opened is not None:
             SharedEpochIterator.opened(self)

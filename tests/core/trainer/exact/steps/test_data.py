@@ -36,6 +36,18 @@ def test_other_data_has_no_middle(opened: Any) -> None:
     assert iterator.middle(next(iterator.reopen())) is None
 
 
+@pytest.mark.parametrize("named", [{}, {"steps_per_epoch": 4}])
+def test_arrays_last_for_all_their_steps_so_the_first_steps_trace_serves_the_others(
+    opened: Any, named: dict[str, int]
+) -> None:
+    iterator = opened(np.arange(20.0)[:, None], np.arange(20), batch_size=6, shuffle=True, **named)
+    iterator.pace.measured(1e-4)
+    for _ in range(3):
+        portions = [item[2] for item in iterator if iterator.read(item)]
+        assert sum(portion.done for portion in portions) == 4
+        assert all(portion.sure and portion.done == portion.steps for portion in portions)
+
+
 def test_data_that_ends_before_its_known_length_is_never_sure_and_its_end_is_found_once(opened: Any) -> None:
     import keras
     import tensorflow as tf
