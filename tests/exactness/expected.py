@@ -16,4 +16,5 @@ class Named:
     tolerance: float = TOLERANCE
     values_tolerance: float = VALUES_TOLERANCE
     told: str = ""
+    differs: bool = False
     gathers: bool = False

@@ -80,10 +80,11 @@ def test_members_are_equal_and_as_one_process(matrix: Matrix, name: str, members
 @pytest.mark.parametrize(("name", "members"), [case(cell) for cell in CELLS])
 def test_what_is_not_shared_is_reported_and_nothing_else(matrix: Matrix, name: str, members: Members) -> None:
     heard[name, members] = matrix.ran(members).result().told(name)
-    said, _, gathers, sent_bits = heard[name, members]
+    said, differences, gathers, sent_bits = heard[name, members]
     expected = SCENARIOS[name].told
     assert bool(said) == bool(expected), said
     assert all(expected in words for words in said), said
+    assert bool(differences) == SCENARIOS[name].differs, f"whether it ends green: {said}"
     assert gathers == SCENARIOS[name].gathers, "predictions are gathered where that is needed, and only there"
     assert set(sent_bits) <= {0}, "gradients travel in all their bits"
 
@@ -128,6 +129,11 @@ def test_every_cell_that_was_asked_for_ran(matrix: Matrix, capsys: pytest.Captur
         print(f"  false alarms: {len(alarms)} in {len(quiet)} cells of which nothing is to be told")
     assert not missing, f"{len(missing)} cells did not run or failed: {missing}"
     assert not alarms, alarms
+
+
+def test_what_is_not_exact_does_not_end_green() -> None:
+    inexact = [name for name, named in SCENARIOS.items() if not named.exact and not named.near]
+    assert inexact and all(SCENARIOS[name].differs for name in inexact)
 
 
 def test_every_scenario_runs_at_two_unequal_shares_and_the_core_at_four() -> None:

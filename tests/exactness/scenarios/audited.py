@@ -89,7 +89,7 @@ def term_that_begins_later(folder: Path) -> Outcome:
     return Outcome([model], {})
 
 
-@scenario(once=True, core=True, exact=False, told="not audited")
+@scenario(once=True, core=True, exact=False, told="not audited", differs=True)
 def term_that_begins_before_a_callback(folder: Path) -> Outcome:
     """Values that a callback saw after single batches cannot be taken back."""
     heard: list[int] = []

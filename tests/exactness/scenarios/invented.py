@@ -420,7 +420,7 @@ def guesses_corrected_by_the_batch(folder: Path) -> Outcome:
     return Outcome([model], {"guessed": guessed})
 
 
-@scenario(once=True, told="Up to 3 batches")
+@scenario(once=True, told="Up to 3 batches", differs=True)
 def guesses_that_the_script_has_already(folder: Path) -> Outcome:
     """The third batch is not checked, so it may have been wrong; it was not."""
     model = Corrected()

@@ -343,7 +343,7 @@ def keras_layers_that_draw(folder: Path) -> Outcome:
     return joined(trained_with(drawn_vectors(), features()), trained_with(drawn, spread(features(), 8, 8, 3)))
 
 
-@scenario(once=True, exact=False, told="each laptop draws its own random numbers")
+@scenario(once=True, exact=False, told="each laptop draws its own random numbers", differs=True)
 def keras_layers_that_draw_apart(folder: Path) -> Outcome:
     return trained_with(drawn_images(*classed(LAYERS, "random")), spread(features(), 8, 8, 3))
 

@@ -155,7 +155,7 @@ def accumulated_by_hand(folder: Path) -> Outcome:
     return Outcome([model], {"total": kept[0].numpy()})
 
 
-@scenario(core=True, told="metric 'loss'")
+@scenario(core=True, told="metric 'loss'", differs=True)
 def train_step_that_sums(folder: Path) -> Outcome:
     """Over rows, by reduce_sum, and by giving the tape one value per row."""
     summed = worked(applied, lambda true, seen: tf.reduce_sum(tf.square(true - seen)), 0.001)
@@ -163,7 +163,7 @@ def train_step_that_sums(folder: Path) -> Outcome:
     return Outcome(summed.models + by_row.models)
 
 
-@scenario(told="metric 'loss'")
+@scenario(told="metric 'loss'", differs=True)
 def divided_by_a_number(folder: Path) -> Outcome:
     return worked(applied, lambda true, seen: tf.reduce_sum(tf.square(true - seen)) / 64.0)
 
@@ -482,7 +482,7 @@ def rmse(true: Any, seen: Any) -> Any:
     return ops.sqrt(ops.mean(ops.square(true - seen)))
 
 
-@scenario(told="is of the batch as a whole, not a sum or a mean over its rows: its value may")
+@scenario(told="is of the batch as a whole, not a sum or a mean over its rows: its value may", differs=True)
 def metrics_of_a_batch(folder: Path) -> Outcome:
     """The weights are those of one process; the metrics may differ."""
     x, y = table()

@@ -281,7 +281,7 @@ def planted_noise_of_other_rows(folder: Path) -> Outcome:
     return _trained(random_numbers, "_begins_with_rows", fault, layers.GaussianNoise(0.2, seed=4))
 
 
-@scenario(once=True, exact=False, told="metric")
+@scenario(once=True, exact=False, told="metric", differs=True)
 def planted_metrics_of_one_member(folder: Path) -> Outcome:
     def fault(original: Any, state: Any, before: Any, extra: Any, count: Any) -> Any:
         own = state.snapshot()

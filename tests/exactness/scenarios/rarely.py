@@ -123,14 +123,14 @@ def slow_steps_that_are_done_again(folder: Path) -> Outcome:
         return _fitted(Sometimes(lambda step: step >= 12))
 
 
-@scenario(once=True, exact=False, told="Some of the 10 steps before it were not audited")
+@scenario(once=True, exact=False, told="Some of the 10 steps before it were not audited", differs=True)
 def slow_steps_that_may_have_been_wrong_before(folder: Path) -> Outcome:
     """In the sixth, and from the 16th on: results of the first epoch cannot be taken back."""
     with as_slow_steps():
         return _fitted(Sometimes(lambda step: (step == 5) | (step >= 15)), 10, epochs=2)
 
 
-@scenario(once=True, told="Some of the 49 steps before it were not audited")
+@scenario(once=True, told="Some of the 49 steps before it were not audited", differs=True)
 def one_step_of_fifty(folder: Path) -> Outcome:
     """Found by the 49th audit. A callback saw each step, and what the eleventh did is not known."""
     x, y = table(60 * BATCH)
@@ -211,7 +211,7 @@ def validation_with_missing_targets(folder: Path) -> Outcome:
         return _validated()
 
 
-@scenario(once=True, told="Earlier values may differ from those of one laptop")
+@scenario(once=True, told="Earlier values may differ from those of one laptop", differs=True)
 def validation_of_slow_steps_with_missing_targets(folder: Path) -> Outcome:
     """The first value cannot be taken back, but those after it are right."""
     with as_slow_steps():

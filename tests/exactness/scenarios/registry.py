@@ -41,6 +41,7 @@ def scenario(
     tolerance: float = TOLERANCE,
     values_tolerance: float = VALUES_TOLERANCE,
     told: str = "",
+    differs: bool = False,
     gathers: bool = False,
 ) -> Callable[[Callable[[Path], Outcome]], Callable[[Path], Outcome]]:
     """Registers a scenario under its function's name.
@@ -48,7 +49,8 @@ def scenario(
     `core`: runs at all four shares. `once`: runs at (48, 16) alone, in `make test` only if it is also `core`;
     scenarios for audits also run at (40, 16, 8) (names.py). `exact=False`: members must be equal, one process
     may differ; with `near=True` by no more than the tolerances. `told`: words of a message to the user; there
-    must be no other message, and none at all if it is empty. `gathers`: losses of one of its models have the
+    must be no other message, and none at all if it is empty. `differs`: among these is one that the result
+    may differ, so that the run does not end green. `gathers`: losses of one of its models have the
     predictions of all rows. The options are read from the source, so they must be literals.
     """
 
