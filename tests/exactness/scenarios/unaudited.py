@@ -1,4 +1,5 @@
-"""Steps that cannot be computed twice: what would be left to audits is checked before the first of them."""
+"""Steps that cannot be computed twice: what would be left to audits is checked before the first of them, and
+later in the gradients alone."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from keras import layers, ops
 from tests.exactness.scenarios.audited import ClippedBack
 from tests.exactness.scenarios.hidden import eagerly
 from tests.exactness.scenarios.patterns import Worked, applied
+from tests.exactness.scenarios.rarely import as_quick_steps
 from tests.exactness.scenarios.registry import BATCH, FEATURES, ROWS, Outcome, scenario, table
 
 
@@ -106,6 +108,20 @@ def missing_from_the_middle_beside_python(folder: Path) -> Outcome:
         return ops.sum(far) / ops.sum(ops.cast(there, "float32"))
 
     return _fitted(_dense(), loss, y=y, shuffle=False)
+
+
+@scenario(once=True, core=True, exact=False, told="audit", differs=True)
+def term_that_begins_later_beside_python(folder: Path) -> Outcome:
+    """Found once it is large enough, in the gradients alone; nothing else of the steps before was audited."""
+    model = _dense()
+
+    def loss(true: Any, seen: Any) -> Any:
+        begun = model.optimizer.iterations >= 12
+        far = ops.mean(ops.square(true - seen))
+        return far + tf.cond(begun, lambda: tf.math.reduce_std(seen), lambda: tf.constant(0.0))
+
+    with as_quick_steps():
+        return _fitted(model, loss)
 
 
 class Noisy(layers.Layer):

@@ -20,8 +20,9 @@ import tensorflow as tf
 
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.keras.local_state import StateSnapshot
-from core.trainer.exact.members.sketches import FAULT, MOST, NONE, wrong_sums
-from core.trainer.exact.steps import auditable
+from core.trainer.exact.members.sketches import MOST
+from core.trainer.exact.members.step import count_rows
+from core.trainer.exact.steps import auditable, partial_audits
 from core.trainer.exact.steps.audited_values import (
     LAST_BIT,
     AuditedValue,
@@ -35,7 +36,8 @@ from core.trainer.exact.steps.audited_values import (
 )
 from core.trainer.exact.steps.course import WARM_UP
 from core.trainer.exact.steps.engine import Engine
-from core.trainer.exact.steps.result import PortionResult, Traced
+from core.trainer.exact.steps.probe import GRADIENT_ROWS
+from core.trainer.exact.steps.result import Batch, PortionResult, Traced
 from core.vocabulary.errors import TandemError
 
 _log = logging.getLogger(__name__)
@@ -98,11 +100,13 @@ class Auditor:
 
         ``done``: steps already done in the current portion.
         """
-        if not self._able(traced) and not traced.course.sums_alone:
+        course = traced.course
+        able, drawn = self._able(traced), self._engine.draws_apart
+        if not (able or course.sums_alone or (course.gradient_rows > 1 and not drawn)):
             return None
         fit = self._engine.innermost
         epoch_ends = self._is_training and fit is not None and fit.epoch_ends_after(done + left)
-        return traced.course.ahead(self.time, left, epoch_ends=epoch_ends)
+        return course.ahead(self.time, left, epoch_ends=epoch_ends)
 
     def passed(self, traced: Traced, result: PortionResult) -> PortionResult:
         """Records that steps are done."""
@@ -136,9 +140,11 @@ class Auditor:
         on_card = bool(tf.config.list_logical_devices("GPU"))
         why = auditable.unable(self._engine, self._model, traced)
         lacks = bool(why) or auditable.lacks_memory(traced, rows)
-        flags = [float(bool(why)), float(lacks), float(on_card)]
+        alone = self._is_training and auditable.gradients_alone(self._engine, self._model, traced)
+        fits = auditable.fitting_rows(traced, GRADIENT_ROWS) if alone else 0
+        flags = [float(bool(why)), float(lacks), float(on_card), float(fits)]
         gathered = self._engine.collectives.gather_numbers(flags, "to decide on audits")
-        unable, lacking, cards = zip(*gathered, strict=True)
+        unable, lacking, cards, fitting = zip(*gathered, strict=True)
         met = self._engine.collectives.met
         traced.course.hosts = tuple(rank for rank, lack in zip(met, lacking, strict=True) if not lack)
         if not any(unable) and len(set(cards)) > 1:
@@ -147,6 +153,7 @@ class Auditor:
             why = "no laptop has enough memory for a whole batch"
         elif any(unable):
             why = why or "another laptop does not have enough memory for copies"
+        traced.course.gradient_rows = 0 if any(cards) else int(fitting[0])
         if why:
             _log.info("Steps of %s are not audited: %s", self._model.name, why)
             self.time.why = self.time.why or why
@@ -155,15 +162,18 @@ class Auditor:
     # --- what
 
     def audited(
-        self, traced: Traced, rows: int, run: Callable[[], PortionResult], step: int
+        self, traced: Traced, batch: Batch, run: Callable[[], PortionResult], step: int
     ) -> tuple[PortionResult, list[Discrepancy]]:
-        """Audits the training's `step`-th step: `run` computes it on one batch of `rows`, as often as needed.
+        """Audits the training's `step`-th step: `run` computes it on `batch`, as often as needed.
 
         Leaves the state after one step; or the state before it, if the step is wrong: then it does not count.
         """
-        if traced.course.sums_alone:
-            return self._sums_audited(traced, run, step), []
         course = traced.course
+        if course.sums_alone:
+            return partial_audits.sums_audited(self._engine, self._model, course, run, step), []
+        if course.gradient_rows:
+            return partial_audits.gradients_audited(self._engine, self._model, traced, batch, run, step)
+        rows = count_rows(batch)
         changed, course.changed = course.changed, {}
         was_set = course.was_set
         course.event = course.at_once = course.was_set = False
@@ -194,34 +204,6 @@ class Auditor:
     def is_wrong(self, findings: Sequence[Discrepancy]) -> bool:
         """Whether a step with these findings must be computed whole: a test even for its metrics alone."""
         return is_deep(findings) if self._is_training else bool(findings)
-
-    def _sums_audited(self, traced: Traced, run: Callable[[], PortionResult], step: int) -> PortionResult:
-        """Runs the training's `step`-th step, and checks the sums of gradients that members received.
-
-        Raises ``TandemError`` if these are not the sums of what members sent.
-        """
-        collectives, meter = self._engine.collectives, self._engine.meter
-        there, began = collectives.met, time.perf_counter()
-        meter.sent.begin()
-        meter.received.begin()
-        result = run()
-        marks = np.stack([meter.sent.end(), meter.received.end()])
-        marks = np.nan_to_num(marks, nan=NONE, posinf=NONE, neginf=NONE)
-        beyond_s = time.perf_counter() - began - traced.course.step_s
-        cost_s = max(0.0, 2 * beyond_s)  # Twice, for the portion that it cuts in two.
-        gathered = np.array(collectives.gather_numbers([cost_s, *marks.ravel()], "to check sums"))
-        traced.course.spend(self.time, float(gathered[0, 0]))
-        sent, received = gathered[:, 1:].reshape(-1, *marks.shape).swapaxes(0, 1)
-        rounding = auditable.sums_rounding(self._engine, self._model)
-        if collectives.met == there and wrong_sums(sent, received, rounding):
-            collectives.failure = TandemError(
-                code="wrong-sums",
-                what=f"In step {step:,}, the laptops received sums of gradients that do not match what "
-                "they sent.",
-                fix=FAULT,
-            )
-            raise collectives.failure
-        return result
 
     def _host(self, traced: Traced, rows: int) -> int | None:
         """The member that computes a whole batch: the largest share among those with enough memory."""

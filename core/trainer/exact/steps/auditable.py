@@ -78,6 +78,26 @@ def sums_alone(engine: Engine, model: Any) -> bool:
     return bool(model.run_eagerly) or is_narrow(engine, model)
 
 
+def gradients_alone(engine: Engine, model: Any, traced: Traced) -> bool:
+    """Whether only gradients can be computed twice, as the step has effects that they do not depend on; the
+    same on all members."""
+    if model.run_eagerly or is_narrow(engine, model) or traced.record.own_draws:
+        return False
+    graph, seen = traced.step.graph, set()
+    gradients = tf.nest.flatten(traced.record.gradients, expand_composites=True)
+    if not gradients or not unrepeatable_op(graph) or any(each.graph is not graph for each in gradients):
+        return False
+    left = [each.op for each in gradients]
+    while left:
+        op = left.pop()
+        if op.name not in seen:
+            seen.add(op.name)
+            if _unrepeatable(op):
+                return False
+            left += [*(each.op for each in op.inputs), *op.control_inputs]
+    return True
+
+
 def is_narrow(engine: Engine, model: Any) -> bool:
     """Whether the model's steps compute or send numbers of 16 bits or fewer."""
     return _wire_type(engine, model) is not None or "16" in model.dtype_policy.compute_dtype
@@ -156,18 +176,14 @@ def most_bytes(graph: Any, rows: int) -> int:
 
 def unrepeatable_op(graph: Any) -> str:
     """The first operation with side effects beyond variables, or with hidden state; "" if none."""
-    for op in graph.get_operations():
-        own = op.type in ("EagerPyFunc", "PyFunc") and MEETING in op.name
-        if op.type in ("If", "StatelessIf") and ONCE in op.name:
-            continue
-        if (
-            op.op_def is not None
-            and op.op_def.is_stateful
-            and not own
-            and not op.type.startswith(_REPEATABLE)
-        ):
-            return f"{op.type} ({op.name})"
-        for inner in functions(op):
-            if found := unrepeatable_op(inner):
-                return found
-    return ""
+    return next(filter(None, map(_unrepeatable, graph.get_operations())), "")
+
+
+def _unrepeatable(op: Any) -> str:
+    """Such an operation: this one, or one within the functions that it calls."""
+    if op.type in ("If", "StatelessIf") and ONCE in op.name:
+        return ""
+    own = op.type in ("EagerPyFunc", "PyFunc") and MEETING in op.name
+    if op.op_def is not None and op.op_def.is_stateful and not own and not op.type.startswith(_REPEATABLE):
+        return f"{op.type} ({op.name})"
+    return next(filter(None, map(unrepeatable_op, functions(op))), "")

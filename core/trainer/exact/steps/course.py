@@ -68,6 +68,8 @@ class Course:
     """Whether the step can be audited; None until known."""
     sums_alone: bool = False
     """Only the members' sums can be audited; such audits do not count as audited steps."""
+    gradient_rows: int = 0
+    """If not 0, only gradients can, before the step, on up to this many rows of its batch; likewise."""
     hosts: tuple[int, ...] = ()
     """Ranks of the members with enough memory for a whole batch."""
     steps: int = 0
@@ -150,7 +152,7 @@ class Course:
             time.spend(cost_s, is_due=is_due)
             self.cost_s = cost_s
         self.audited += 1
-        time.audited += not self.sums_alone
+        time.audited += not (self.sums_alone or self.gradient_rows)
 
     def affords_trials(self, time: AuditTime, count: int) -> bool:
         """Whether there is time for `count` more computations in the next audit."""
@@ -171,7 +173,7 @@ class Course:
     def found_right(self, step: int) -> None:
         """Records that an audit confirmed the next step, the training's `step`-th."""
         self.confirmed, self.confirmed_at = self.steps + 1, step
-        if self.certain == self.steps:
+        if self.certain == self.steps and not self.gradient_rows:
             self.certain, self.certain_at = self.confirmed, step
 
     def may_have_missed(self, right: int) -> bool:

@@ -29,8 +29,6 @@ from core.vocabulary.text import capitalised
 
 _GATHERED_BYTES = 1 << 20
 """Most bytes of predictions and targets to gather: more take as long as a large model's gradients."""
-_ROWS = 256
-"""Most rows on which gradients are checked: a backward pass takes twice as long as a forward pass."""
 ROWS_DIFFER = "a batch has tensors without an entry a row"
 
 
@@ -165,7 +163,7 @@ class Sharings:
             return True
         # How many rows fit into a card's memory is unknown; about as many as in a step surely do.
         most = max(2, rows // engine.members) if any(cards) else rows
-        first = steps.take_rows(batch, 0, min(int(fitting[0]), most, _ROWS))
+        first = steps.take_rows(batch, 0, min(int(fitting[0]), most, probe.GRADIENT_ROWS))
         batches = [first, probe.thinned(first), *self._middle(first)]
         verdict = probe.gradients_judged(engine, traced, batches, self._weights, coarse=any(cards))
         if verdict == "whole":

@@ -163,7 +163,7 @@ class Loop:
         A wrong step is repeated whole, like all later ones; so are earlier ones in doubt, if possible.
         """
         key, step = repr(while_loop.free_rows(spec)), self.engine.step + done + 1
-        result, findings = self._audits.audited(traced, steps.count_rows(batch), lambda: run(traced), step)
+        result, findings = self._audits.audited(traced, batch, lambda: run(traced), step)
         if not self._audits.is_wrong(findings):
             self._sharings.report_metrics(findings)
             self._rerun.passed(traced, batch)

@@ -29,6 +29,8 @@ from core.vocabulary.plan import split_rows
 
 _log = logging.getLogger(__name__)
 
+GRADIENT_ROWS = 256
+"""Most rows on which gradients are checked: a backward pass takes twice as long as a forward pass."""
 _TOLERANCE = 2e-4
 """Relative to the larger of two numbers; float32 sums of some thousand rows differ by a tenth of this."""
 _TOLERANCE_HALF = 3e-2
@@ -131,7 +133,9 @@ def gradients_judged(
         return "unseen"
 
     def made() -> _Numbers:
-        values = excerpt(traced.step, parts, traced.record.moments, weights)
+        if traced.gradients is None:
+            traced.gradients = excerpt(traced.step, parts, traced.record.moments, weights)
+        values = traced.gradients
 
         def numbers(*given: Any) -> list[float]:
             found = tf.nest.pack_sequence_as(gradients, values(*given), expand_composites=True)

@@ -89,6 +89,8 @@ class Traced:
     course: Course = field(default_factory=Course)
     alone: bool = False
     """Its steps exchange nothing: members meet between them."""
+    gradients: Callable[..., list[Tensor]] | None = None
+    """Computes the gradients alone, once they have been checked (`probe.gradients_judged`)."""
     undo: Undo | None = None
     """Undoes a traced step's newest call."""
     at_end: Callable[[], object] | None = None

@@ -66,6 +66,33 @@ def test_a_step_with_side_effects_or_hidden_state_may_not_be_audited(tf: Any) ->
     assert refusal(tf, drawn_inside).startswith("what tf.random draws")
 
 
+def test_only_gradients_are_audited_if_a_step_calls_python_and_they_do_not_depend_on_it(tf: Any) -> None:
+    from core.trainer.exact.steps.auditable import gradients_alone
+
+    def called(x: Any) -> Any:
+        return tf.reduce_sum(tf.py_function(lambda given: given, [x], tf.float32))
+
+    def alone(loss: Any) -> bool:
+        gradients = []
+
+        def body(x: Any, total: Any) -> Any:
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                found = loss(x)
+            gradients.append(tape.gradient(found, x))
+            return found + called(x)
+
+        traced = traced_of(tf, body)
+        traced.record.gradients = gradients
+        model = SimpleNamespace(
+            dtype_policy=SimpleNamespace(compute_dtype="float32"), trainable_variables=[], run_eagerly=False
+        )
+        return gradients_alone(SimpleNamespace(wire="f32"), model, traced)  # type: ignore[arg-type]
+
+    assert alone(tf.reduce_max)
+    assert not alone(lambda x: tf.reduce_max(x) * called(x))
+
+
 def test_a_batch_that_may_not_fit_one_members_memory_is_not_computed_there(tf: Any) -> None:
     from core.trainer.exact.steps.auditable import lacks_memory
 
