@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -220,7 +221,7 @@ class Recorder:
         self._reports.post(write_sweep, sweep, entry, runs)
 
     def _newest_sweeps(self, limit: int) -> tuple[RunEntry, ...]:
-        newest = itertools.islice(kept.find_all(self._sweeps), max(0, limit))
+        newest = itertools.islice(kept.find_all(self._sweeps), max(0, min(limit, sys.maxsize)))
         return tuple(self._sweep_details(sweep).entry for sweep in newest)
 
     def _sweep(self, run: str) -> Sweep | None:

@@ -167,16 +167,16 @@ def test_a_run_is_smoothed_as_the_user_chose_last(core: FakeCore, live: TrainLiv
 def test_what_would_help_is_reported_under_why(core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun())
     live.progress.why.head.setChecked(True)
-    core.happen(world.measured(replace(world.EXPECTED, step_s=0.3, wire_s=0.25)))
-    assert "3.0× slower than here alone" in live.progress.expected.text()
+    core.happen(world.measured(replace(world.EXPECTED, step_s=0.12, wire_s=0.07)))
+    assert "1.2× slower than here alone" in live.progress.expected.text()
     assert live.progress.advice.isVisible()
     assert live.progress.advice.text().startswith("Use a cable, a faster network or a larger batch_size")
     assert "meet rarely (Options: on slow networks, meet rarely: about" in live.progress.advice.text()
 
 
 def test_what_a_result_advises_is_one_click_away(core: FakeCore, view: TrainView, live: TrainLive) -> None:
-    slow = replace(world.EXPECTED, alone_s=(0.1, 0.1), step_s=0.3, wire_s=0.25)
-    summary = replace(world.SUMMARY, expectation=slow, settled=Settled(step_s=0.3, samples_s=200.0))
+    slow = replace(world.EXPECTED, alone_s=(0.1, 0.1), step_s=0.12, wire_s=0.07)
+    summary = replace(world.SUMMARY, expectation=slow, settled=Settled(step_s=0.12, samples_s=500.0))
     spec = RunSpec(script="/home/ada/digits/digits.py", devices=(OTHER,), arguments=("--epochs", "3"))
     entry = replace(world.entry(spec=spec), run=world.RUN, summary=summary)
     core.answers[GetRun] = RunDetails(entry=entry, plan=world.plan())
@@ -245,8 +245,8 @@ def test_only_where_the_run_was_started_is_there_a_button_for_rare_meetings(
     core.happen(world.measured())
     assert not live.progress.rarely.isVisible(), "exact steps gain nearly as much"
     core.happen(world.measured(replace(world.EXPECTED, step_s=0.4, wire_s=0.25)))
-    assert "meet rarely" in live.progress.advice.text()
-    assert not live.progress.rarely.isVisible(), "one laptop alone would be faster"
+    assert "meet rarely" not in live.progress.advice.text(), "one laptop alone would be faster"
+    assert not live.progress.rarely.isVisible()
 
 
 def test_the_header_says_how_much_faster_than_this_laptop_alone(core: FakeCore, live: TrainLive) -> None:

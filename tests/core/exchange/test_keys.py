@@ -48,7 +48,7 @@ def test_a_context_gets_the_key_and_no_file_has_it(tmp_path: Path, monkeypatch: 
     with pytest.raises(OSError):
         RunPair(pair.cert_der, keys.make().private_key).load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
     assert list(tmp_path.iterdir()) == []
-    assert descriptors() == open_before
+    assert descriptors() <= open_before, "others may have been closed meanwhile"
 
 
 def test_where_pipes_have_no_path_a_file_holds_the_encrypted_key_for_a_moment(

@@ -98,7 +98,7 @@ def test_the_last_speed_is_reported_with_todays_names_and_shares() -> None:
 
 
 def test_advice_that_the_planned_run_already_follows_is_left_out() -> None:
-    slow = replace(SUMMARY, settled=Settled(step_s=0.3, wire_s=0.25, wire_bytes=9_000_000))
+    slow = replace(SUMMARY, settled=Settled(step_s=0.12, wire_s=0.07, wire_bytes=9_000_000))
     made = PlanMade(plan=plan_of())
     advice = with_last_time(made, slow, plan_of()).advice
     assert advice is not None and advice.cause == "wire" and advice.narrow is not None

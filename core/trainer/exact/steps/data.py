@@ -61,7 +61,7 @@ class SharedEpochIterator(Positioned):
 
     def __init__(self, distribute_strategy: Any = None, *args: Any, **kwargs: Any) -> None:
         self.open_whole(untuned, *args, **kwargs)
-        # Keras counts batches once; a PyDataset or a generator may give fewer in a later epoch. Arrays do not.
+        # Keras counts batches once; a PyDataset or a generator may give fewer later, arrays never do.
         known = int(self.dataset.cardinality()) != tf.data.UNKNOWN_CARDINALITY
         self._promises = known or self.is_of_arrays
         self.pace = PortionPace()
