@@ -44,7 +44,8 @@ class RunViewBox(pg.ViewBox):  # type: ignore[misc]
         moves = (
             ev.button() == Qt.MouseButton.MiddleButton or ev.modifiers() & Qt.KeyboardModifier.ShiftModifier
         )
-        self.state["mouseMode"] = self.PanMode if moves else self.RectMode
+        if ev.isStart():
+            self.state["mouseMode"] = self.PanMode if moves else self.RectMode
         super().mouseDragEvent(ev, axis)
 
     def mouseClickEvent(self, ev: Any) -> None:
