@@ -8,6 +8,7 @@ files are stored there by then, so the run stops for no longer than a start take
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +24,7 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import JoinProgressed, MemberPhaseChanged
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.traffic import LinkLost, run_of
+from core.vocabulary.traffic import run_of
 
 SLOWEST_BYTES_S = 50_000.0
 """A laptop that receives files more slowly than this would hold up the next invitations."""
@@ -33,8 +34,27 @@ _LET_GO = Problem(code="invited", what="This laptop is ready to join the run.")
 _UNANSWERED = Problem(code="not-prepared", what="it did not answer in time.")
 
 
+@dataclass(slots=True)
+class Absent:
+    """A laptop that is to join. Times are on the run's clock."""
+
+    name: str
+    not_before_s: float = 0.0
+    busy_until_s: float = 0.0
+    """It was busy with its own run, and is not asked again before."""
+    invited: bool = False
+    ready: bool = False
+    asked: bool = False
+    """The user asked for it."""
+
+    @property
+    def due_s(self) -> float:
+        return max(self.not_before_s, self.busy_until_s)
+
+
 class Invitation:
-    """``on_over`` is called once, unless ``end`` is called: with None when the laptop is ready.
+    """``on_over`` is called once, unless ``end`` is called: with None when the laptop is ready. Whoever
+    invites ends the invitation when the link is lost.
 
     Security invariant: no message keeps the invitation open except reports that the laptop reads or receives
     files, and these only for a limited time.
@@ -90,10 +110,6 @@ class Invitation:
             case ms.Declined(problem=problem):
                 self._end(problem)
         return True
-
-    def on_link_lost(self, news: LinkLost) -> None:
-        if news.device == self.device:
-            self._end(news.problem)
 
     def end(self) -> None:
         """Withdraw the invitation."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from core.run import abilities, problems, return_problems
@@ -17,7 +16,7 @@ from core.run.context import RunContext
 from core.run.continuation import STEADY_S, Continuation, Next, Start, is_in_fit, is_worth, pause_s
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
-from core.run.invitation import Invitation
+from core.run.invitation import Absent, Invitation
 from core.run.participant import state as pa
 from core.run.planner import Planner
 from core.run.recorder import Recorder
@@ -48,18 +47,6 @@ HANDLED = (
 """Phases of a run, and other events of it, that ``Returns.on_event`` handles."""
 STAYS_AWAY = frozenset({"stopped", LEFT_RUN, "out-of-memory", "disk-full", "consent-refused"})
 """Codes of departures after which a laptop does not come back automatically."""
-
-
-@dataclass(slots=True)
-class Absent:
-    """A laptop that is to join. ``not_before_s``: on the run's clock."""
-
-    name: str
-    not_before_s: float = 0.0
-    invited: bool = False
-    ready: bool = False
-    asked: bool = False
-    """The user asked for it."""
 
 
 class Returns:
@@ -175,8 +162,13 @@ class Returns:
 
     def on_link(self, news: LinkBack | LinkLost) -> None:
         self._succession.on_link(news)
-        if self.invitation is not None and isinstance(news, LinkLost):
-            self.invitation.on_link_lost(news)
+        if isinstance(news, LinkLost):
+            # Whatever ended the link, a closed window too, is no refusal: ask the laptop once it is back.
+            if self.invitation is not None and self.invitation.device == news.device:
+                self._withdraw()
+            if (absent := self._absent.get(news.device)) is not None:
+                absent.invited = absent.ready = False
+                absent.busy_until_s = 0.0
         self.on_news()
 
     def close(self) -> None:
@@ -285,10 +277,10 @@ class Returns:
         state, now_s = starter.state, self._context.clock.time()
         if not isinstance(state.stage, co.Running) or not isinstance(state.phase, Training):
             return
-        later_s = [each.not_before_s - now_s for each in self._absent.values() if each.not_before_s > now_s]
+        later_s = [each.due_s - now_s for each in self._absent.values() if each.due_s > now_s]
         if later_s:
             self._timers.set("due", min(later_s))
-        due = {device: each for device, each in self._absent.items() if each.not_before_s <= now_s}
+        due = {device: each for device, each in self._absent.items() if each.due_s <= now_s}
         if self._has_left and not any(each.asked for each in due.values()):
             return  # a resumed run would include this laptop
         back = tuple(each.name for device, each in due.items() if self._is_ready(device, each, state))
@@ -371,6 +363,9 @@ class Returns:
         now = self._coordinator()
         if now is None or now.state.plan.run != plan.run or not isinstance(now.state.stage, co.Running):
             return  # the run ended meanwhile: its continuation asks the laptop itself
+        if not self._is_idle(device):
+            absent.invited = False
+            return  # its link was lost meanwhile, or it began its own run: news of it comes
 
         def on_over(problem: Problem | None) -> None:
             self.invitation = None
@@ -387,7 +382,7 @@ class Returns:
         if absent is not None and problem.code.startswith(NO_REFUSALS):
             absent.invited = False
             if not problem.code.startswith("link-"):
-                absent.not_before_s = self._context.clock.time() + BUSY_S
+                absent.busy_until_s = self._context.clock.time() + BUSY_S
             return
         self._absent.pop(device, None)
         if starter is not None:

@@ -27,7 +27,7 @@ from core.vocabulary.phases import Exit, Finished, Stopped, Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Progress
 from core.vocabulary.trainer_messages import Kept, Progressed
-from tests.core.run.lan import LOST, Lan, LanNode, keep
+from tests.core.run.lan import CLOSED, LOST, Lan, LanNode, keep
 from tests.core.run.world import failing
 
 QUICK = RunLimits(look_s=0.05, idle_s=5.0, stand_in_s=5.0, load_ahead_s=1.0)
@@ -890,3 +890,27 @@ async def test_a_laptop_that_began_its_own_run_meanwhile_is_invited_again_afterw
     await three.wait_until(lambda: len([e for e in messages if isinstance(e, Prepare)]) > before)
     await goes_on_with(three, run, anna, ben, cleo)
     await finish(three, anna, ben, cleo)
+
+
+@pytest.mark.parametrize("told_busy", [False, True])
+async def test_a_laptop_that_is_invited_while_it_closes_is_invited_again_as_soon_as_it_is_open(
+    three: Lan, spec: RunSpec, told_busy: bool
+) -> None:
+    """``told_busy``: it still answers, while its run ends, that it is busy."""
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    cleo.ask_before_running(anna)
+    anna.runs.returns.add(run, (cleo.device,))
+    await three.wait_until(lambda: anna.runs.returns.invitation)
+    asked = anna.runs.returns.invitation
+    assert asked is not None
+    if told_busy:
+        busy = Problem(code="device-busy", what="Cleo has a run under way.")
+        asked.on_message(cleo.device, ms.Declined(run=asked.run, problem=busy))
+    three.lose(anna, cleo, CLOSED)
+    await three.wait_until(lambda: has_looked(anna))
+    assert "goes on without" not in said(anna)
+    messages = heard(cleo)
+    three.mend(anna, cleo)
+    await three.wait_until(lambda: any(isinstance(each, Prepare) for each in messages))
+    await stop(three, anna, ben)
