@@ -7,7 +7,7 @@ of a run's time is limited, and that limit is subtracted instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,12 +24,9 @@ WORKS = {"digits": ("digits CNN", 100, 0.94), "5m": ("5 million parameters", 16,
 """Title of each, the epochs of a round (about 8 s), and the least speed with ÷ without."""
 
 
-def measure() -> list[Row]:
-    return [
-        row
-        for work, (words, epochs, limit) in WORKS.items()
-        for row in rows(words, _speeds(work, epochs), limit)
-    ]
+def measure() -> Iterator[Row]:
+    for work, (words, epochs, limit) in WORKS.items():
+        yield from rows(words, _speeds(work, epochs), limit)
 
 
 def _speeds(work: str, epochs: int) -> dict[str, list[float]]:
