@@ -27,7 +27,7 @@ from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Failed, Finished, Stopped, Training, ended
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Plan, RunSpec
 from core.vocabulary.progress import Progress
 from core.vocabulary.text import listed
 from core.vocabulary.traffic import LinkBack, LinkLost
@@ -77,7 +77,7 @@ class Returns:
         self._loads_on: set[DeviceId] = set()
         self.continuation = Continuation(context, start=start, is_in_a_run=is_in_a_run, on_over=on_over)
         self._succession = Succession(
-            context, planner, self.continuation, coordinator=coordinator, go_on=self._go_on
+            context, planner, self.continuation, coordinator=coordinator, bring_in=self._bring_in
         )
         self._absent: dict[DeviceId, Absent] = {}
         self._losses: Counter[DeviceId] = Counter()
@@ -155,6 +155,14 @@ class Returns:
         if self._absent and (self._considering is None or self._considering.done()):
             self._considering = self._context.background.start("look who is back", self._consider())
 
+    def on_start(self, spec: RunSpec, *, goes_on: bool) -> None:
+        """A run begins here. ``goes_on``: not by its user's wish, but to continue another one."""
+        self.continuation.spec = spec
+        if not goes_on:
+            self._losses.clear()
+            self._in_since_s.clear()
+            self._absent.clear()
+
     def on_idle(self) -> None:
         """No run is under way here."""
         self._succession.reconsider()
@@ -199,10 +207,6 @@ class Returns:
         staying = tuple(device for device, part in state.parts.items() if not part.left)
         if back is None or self._succession.has_handed_back:
             self.continuation.next = self._succession.on_end(state, staying)
-            if self.continuation.next is None:
-                self._losses.clear()
-                self._in_since_s.clear()
-                self._absent.clear()
             return
         if state.falls_back and not back and plan.resume is not None:
             came = set(plan.resume.back)
@@ -237,11 +241,9 @@ class Returns:
         """After the node's start: as in ``Succession``."""
         await self._succession.recover(history, go_on=go_on)
 
-    def _go_on(self, following: Next) -> None:
-        """Resume the run that a crash cut off; laptops that are missing are added later."""
-        self._absent = {device: Absent(name) for device, name in self._succession.cut_off.items()}
-        self.continuation.next = following
-        self.continuation.on_idle()
+    def _bring_in(self, device: DeviceId) -> None:
+        self._absent.setdefault(device, Absent(self._context.name_of(device)))
+        self.on_news()
 
     # --- laptops to bring in ---------------------------------------------------------------------------
 

@@ -202,8 +202,8 @@ class NodeRuns:
         self._coordinator = CoordinatorDriver(
             self._coordinator_context, planned, pressed_s, emit=self._show, on_over=self._coordinator_over
         )
+        self.returns.on_start(spec, goes_on=back is not None)
         self._coordinator.begin()
-        self.returns.continuation.spec = spec
         return planned.plan.run
 
     def stop(self) -> None:

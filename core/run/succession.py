@@ -47,22 +47,20 @@ class Succession:
         continuation: Continuation,
         *,
         coordinator: Callable[[], CoordinatorDriver | None],
-        go_on: Callable[[Next], None],
+        bring_in: Callable[[DeviceId], None],
     ) -> None:
-        """``go_on``: resume the run that a crash of this node cut off."""
+        """``bring_in``: into the run that is, or will be, under way here."""
         self._context = context
         self._planner = planner
         self._continuation = continuation
         self._coordinator = coordinator
-        self._go_on = go_on
+        self._bring_in = bring_in
         self._stand_in: StandIn | None = None
         self.has_handed_back = False
         """The run here ends, or has ended, only to go on elsewhere."""
         self.lost: Next | None = None
         """The run that a crash of this node or its trainer ended, to be continued if a member went on with
         it."""
-        self.cut_off: dict[DeviceId, str] = {}
-        """The other laptops of that run, and their names."""
         self._chain: set[RunId] = set()
         """The run under way that was started here, and those that it resumes."""
         self._were_in: set[DeviceId] = set()
@@ -140,9 +138,8 @@ class Succession:
         me, wait_s = self._context.me, self._context.limits.recover_s
         # Without a script, it is another laptop's run: its project and arguments are in that one's records.
         spec = structs.replace(entry.spec, script=entry.source if entry.spec.script else "")
-        names = dict(zip(entry.device_ids, entry.devices, strict=False))
-        self.cut_off = {device: name for device, name in names.items() if device != me}
-        following = Next(entry.run, (me, *self.cut_off), (me,), (), wait_s, spec=spec, from_others=True)
+        devices = tuple(dict.fromkeys((me, *entry.device_ids)))
+        following = Next(entry.run, devices, (me,), (), wait_s, spec=spec, from_others=True)
         # From now on another laptop may report that it went on, and have the only checkpoint.
         self.lost = following
         self.reconsider()
@@ -274,9 +271,19 @@ class Succession:
             self._ahead = run, device, name
             starter.handle(co.Broke(_overtaken(name, step, done)))
 
+    def _go_on(self, following: Next) -> None:
+        """Resume a run that was lost here; laptops that are missing are added later."""
+        for device in following.devices:
+            if device != self._context.me:
+                self._bring_in(device)
+        self._continuation.next = following
+        self._continuation.on_idle()
+
     def _answer(self, device: DeviceId, *, goes_on: bool = True) -> None:
         run, _ = self._claims.pop(device)
         self._context.send(device, ms.TakenBack(run=run, goes_on=goes_on))
+        if goes_on:
+            self._bring_in(device)
 
 
 def _handed_back(name: str) -> Problem:

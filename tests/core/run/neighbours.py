@@ -304,8 +304,8 @@ class Node:
             self.under_way = False
             self.house.loop.call_soon(self.end_work)
         assert not self.is_in_a_run
+        self.returns.on_start(spec, goes_on=True)
         Run(self.house, plan, falls_back=bool(back))
-        self.returns.continuation.spec = spec
         return plan.run
 
     def _resumed(self, spec: RunSpec, run: RunId, back: tuple[str, ...]) -> Plan:
@@ -424,9 +424,8 @@ class House:
 
     def train(self, *devices: DeviceId) -> Run:
         plan = plan_of(devices, project=MANIFEST.digest)
-        self.nodes[ANNA].returns.continuation.spec = RunSpec(
-            script="train.py", devices=tuple(device for device in devices if device != ANNA)
-        )
+        others = tuple(device for device in devices if device != ANNA)
+        self.nodes[ANNA].returns.on_start(RunSpec(script="train.py", devices=others), goes_on=False)
         return Run(self, plan, falls_back=False)
 
     def arrive(self, sender: Node, node: Node, message: ms.Message) -> None:

@@ -708,6 +708,25 @@ async def test_after_a_crash_the_run_goes_on_by_itself_where_that_is_set(
         await finish(lan, anna, ben)
 
 
+async def test_nobody_is_brought_into_another_run_than_the_one_that_a_crash_cut_off(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    await crashed(tmp_path, spec)
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK, tells_busy=True) as lan:
+        anna, ben, _ = nodes(lan)
+        lan.lose(anna, ben, LOST)
+        await anna.runs.returns.recover(anna.runs.history, go_on=True)
+        await lan.wait_until(lambda: anna.runs.busy)
+        anna.runs.stop()
+        await lan.wait_until(lambda: not anna.runs.busy)
+        run = await train(lan, replace(spec, solo=True), anna)
+        messages = heard(ben)
+        lan.mend(anna, ben)
+        await lan.wait_until(lambda: is_idle_for(anna, ben) and has_looked(anna))
+        assert not messages and run_of(anna) == run
+        await finish(lan, anna)
+
+
 async def test_after_a_crash_missing_laptops_are_added_later(tmp_path: Path, spec: RunSpec) -> None:
     run = await crashed(tmp_path, spec)
     hasty = dataclasses.replace(QUICK, recover_s=0.05)

@@ -261,6 +261,31 @@ async def test_a_half_that_went_on_outlives_the_starters_own_half(
     await finish(two, anna, ben)
 
 
+@pytest.mark.parametrize("limits", [dataclasses.replace(QUICK, recover_s=0.05)], ids=["hasty"])
+async def test_a_half_that_is_given_up_while_the_run_starts_without_it_joins_afterwards(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    cut_off(three, anna, cleo, ben)
+    three.lose(ben, cleo, LOST)
+    await goes_on(three, run, ben, step=60)
+    await goes_on(three, run, cleo, step=70)
+    anna.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: anna.over)
+    three.mend(anna, cleo)
+    await three.wait_until(lambda: members(anna) == {"Anna", "Cleo"} and anna.runs_a_trainer)
+    resumed, answers = run_of(anna), heard(ben)
+
+    three.mend(anna, ben)
+
+    await three.wait_until(lambda: taken_back(answers))
+    assert not isinstance(anna.phase, Training)
+    await goes_on(three, run, anna, cleo, step=80)
+    await goes_on(three, resumed, anna, ben, cleo, step=90)
+    await finish(three, anna, ben, cleo)
+
+
 async def test_a_starter_that_is_in_another_laptops_run_takes_its_own_back_after_that(
     three: Lan, spec: RunSpec
 ) -> None:
