@@ -35,7 +35,8 @@ class Start(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The run that continues ``run``, with ``devices``; if that is impossible, with those of ``before``."""
+    """The run that continues ``run``, with ``devices``; if that is impossible, with those of ``before``. Of
+    these, laptops that are missing then are left out."""
 
     run: RunId
     devices: tuple[DeviceId, ...]
@@ -133,8 +134,8 @@ class Continuation:
                 devices, back = (self.next.devices, self.next.back) if everybody else (following.before, ())
                 if following.unless_busy and any(map(self._is_busy, devices)):
                     return
-                if following.wait_s is not None:  # missing laptops are added later
-                    devices = tuple(filter(self._may_come, devices))
+                needed = set[DeviceId]() if following.wait_s is not None else {*devices} - {*following.before}
+                devices = tuple(each for each in devices if each in needed or self._may_come(each))
                 wanted = for_devices(spec, devices, self._context.me)
                 try:
                     await self._start(replace(wanted, resume=following.run), back)

@@ -207,16 +207,20 @@ class Returns:
         staying = tuple(device for device, part in state.parts.items() if not part.left)
         if back is None or self._succession.has_handed_back:
             self.continuation.next = self._succession.on_end(state, staying)
-            return
-        if state.falls_back and not back and plan.resume is not None:
-            came = set(plan.resume.back)
-            staying = tuple(device for device in staying if state.name(device) not in came)
-            for member in plan.members:
-                if member.name in came:
-                    self._stayed_out(member.device, member.name)
-        self._awaited = coming = tuple(device for device, each in self._absent.items() if each.name in back)
-        run = plan.run if state.tally.first is not None or plan.resume is None else plan.resume.run
-        self.continuation.next = Next(run, tuple(dict.fromkeys((*staying, *coming))), staying, back)
+        else:
+            if state.falls_back and not back and plan.resume is not None:
+                came = set(plan.resume.back)
+                staying = tuple(device for device in staying if state.name(device) not in came)
+                for member in plan.members:
+                    if member.name in came:
+                        self._stayed_out(member.device, member.name)
+            coming = tuple(device for device, each in self._absent.items() if each.name in back)
+            self._awaited = coming
+            run = plan.run if state.tally.first is not None or plan.resume is None else plan.resume.run
+            self.continuation.next = Next(run, tuple(dict.fromkeys((*staying, *coming))), staying, back)
+        if self.continuation.next is not None:
+            for device in staying:  # one that is lost before its start comes later
+                self._bring_in(device)
 
     def _stayed_out(self, device: DeviceId, name: str) -> None:
         """The run was stopped for it in vain.

@@ -585,6 +585,25 @@ async def test_the_others_go_on_as_before_if_the_laptop_is_lost_before_the_first
     await finish(three, anna, cleo)
 
 
+@pytest.mark.parametrize("limits", [SOON], ids=["soon"])
+async def test_who_is_lost_while_the_run_stops_for_another_one_is_left_out_and_comes_back_too(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    anna.trainers[-1].stubborn = True
+    ben.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: anna.trainers[-1].forces == [0])
+    three.lose(anna, cleo, LOST)
+    if not anna.trainers[-1].over:
+        anna.trainers[-1].end(failing("stopped"))
+    again = await goes_on_with(three, run, anna, ben)
+    assert not anna.notices
+    three.mend(anna, cleo)
+    await goes_on_with(three, again, anna, ben, cleo)
+    await finish(three, anna, ben, cleo)
+
+
 async def test_stop_ends_the_run_even_while_it_stops_to_go_on(three: Lan, spec: RunSpec) -> None:
     anna, ben, _ = nodes(three)
     await train(three, spec, anna, ben)
