@@ -242,7 +242,7 @@ class Planner:
         if back:
             remarks += (resume_plan.going_on_with(back, plan),)
         found = await self._written(old, project, got.written)
-        return Planned(plan, project, files, found, remarks + got.remarks, falls_back=bool(back))
+        return Planned(plan, project, files, found, remarks + got.remarks, falls_back=back is not None)
 
     async def _written(
         self, old: Plan, project: planning.LocalProject, brought: WrittenFiles | None

@@ -208,12 +208,9 @@ class Returns:
         if back is None or self._succession.has_handed_back:
             self.continuation.next = self._succession.on_end(state, staying)
         else:
-            if state.falls_back and not back and plan.resume is not None:
-                came = set(plan.resume.back)
-                staying = tuple(device for device in staying if state.name(device) not in came)
-                for member in plan.members:
-                    if member.name in came:
-                        self._stayed_out(member.device, member.name)
+            for device in state.left_out if not back else ():
+                staying = tuple(each for each in staying if each != device)
+                self._stayed_out(device, state.name(device))
             coming = tuple(device for device, each in self._absent.items() if each.name in back)
             self._awaited = coming
             run = plan.run if state.tally.first is not None or plan.resume is None else plan.resume.run

@@ -261,7 +261,8 @@ class Succession:
             return
         part = starter.state.parts.get(device)
         if part is not None and not part.left:
-            del self._claims[device]
+            if part.takes_part:  # otherwise it was lost while the run ended
+                del self._claims[device]
             return
         own, resumed = starter.state.tally.last, starter.state.plan.resume
         done = 0 if resumed is None else resumed.moment.step

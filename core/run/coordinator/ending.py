@@ -241,7 +241,7 @@ def conclude(turn: CoordinatorTurn) -> None:
     match state.stage:
         case co.Ending(cause=Problem() as cause):
             alike = _of_all(state.plan, state.exits)
-            if state.falls_back and state.tally.first is None and alike is None:
+            if state.left_out and alike is None:
                 turn.log(str(cause))
                 phase = Stopped(by=problems.starter_of(state.plan), goes_on=True)
             else:

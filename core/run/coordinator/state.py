@@ -281,7 +281,8 @@ class Coordination:
     back: tuple[str, ...] | None = None
     """Not None: it stops only to go on at once, with these laptops as well."""
     falls_back: bool = False
-    """Without a first step this run is replaced by one with fewer laptops, and has not failed."""
+    """It goes on automatically: without a first step it is tried again without ``left_out``, and has not
+    failed."""
     outputs: Literal["expected", "coming", "here"] = "expected"
     """Whether the chief's outputs have come, in whatever stage."""
     unix_offset_s: float = 0.0
@@ -301,6 +302,15 @@ class Coordination:
     def chief(self) -> Task:
         """The chief among the present members."""
         return self.plan.chief_without([device for device, part in self.parts.items() if part.left])
+
+    @property
+    def left_out(self) -> list[DeviceId]:
+        """Who came back for this run, or was lost in it, if it came to no first step."""
+        resume = self.plan.resume
+        if not self.falls_back or resume is None or self.tally.first is not None:
+            return []
+        parts = self.parts.items()
+        return [each for each, part in parts if self.name(each) in resume.back or not part.takes_part]
 
     @property
     def stopped_by(self) -> str | None:

@@ -305,7 +305,7 @@ class Node:
             self.house.loop.call_soon(self.end_work)
         assert not self.is_in_a_run
         self.returns.on_start(spec, goes_on=True)
-        Run(self.house, plan, falls_back=bool(back))
+        Run(self.house, plan, falls_back=True)
         return plan.run
 
     def _resumed(self, spec: RunSpec, run: RunId, back: tuple[str, ...]) -> Plan:
@@ -348,7 +348,7 @@ class Node:
         return NAMES[device]
 
     def notice(self, problem: Problem) -> None:
-        self.notices.append(problem.code)
+        self.notices.append(problem.what)
 
     def emit(self, event: ev.Event) -> None:
         self._state = apply(self._state, event)

@@ -726,6 +726,23 @@ async def test_the_next_member_goes_on_if_the_first_is_lost_as_well(three: Lan, 
     await three.wait_until(lambda: not (anna.runs.busy or cleo.runs.busy))
 
 
+async def test_a_stand_in_goes_on_alone_if_the_other_is_lost_before_the_first_step(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    cut_off(three, anna, cleo, ben)
+    await three.wait_until(lambda: run_of(cleo) != run and ben.runs_a_trainer and cleo.runs_a_trainer)
+    tried = run_of(ben)
+    three.lose(ben, cleo, LOST)
+    await three.wait_until(lambda: run_of(ben) != tried)
+    await goes_on(three, run, ben)
+    assert ben.last_phases()[-2:] == [Stopped(by="Ben", goes_on=True)] * 2 and not ben.notices
+    for node in (anna, ben):
+        node.runs.stop()
+    await three.wait_until(lambda: not (anna.runs.busy or ben.runs.busy or cleo.runs.busy))
+
+
 async def test_a_member_that_the_first_does_not_ask_says_so(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     await train(three, spec, anna, ben, cleo)
