@@ -59,20 +59,9 @@ class PlotCurve:
         first, last = len(self.raw), min(len(self.points), len(self.raw) + BITE)
         if last > first:
             x = _copied(self.points.along(axis), first, last)
-            self.raw.extend(x, self._own(axis, x, _copied(self.points.values, first, last)))
+            self.raw.extend(x, less(self.base, axis, x, _copied(self.points.values, first, last)))
         smoothed = self.smooth is None or self._smooth_on()
         return smoothed and last == len(self.points)
-
-    def _own(self, axis: Axis, x: Floats, values: Floats) -> Floats:
-        """The values minus those of ``base``."""
-        if self.base is None:
-            return values
-        there, off = np.array(self.base.along(axis)), np.array(self.base.values)
-        finite = np.isfinite(off)
-        if not finite.any():
-            return np.full_like(values, np.nan)
-        difference: Floats = values - np.interp(x, there[finite], off[finite], left=np.nan, right=np.nan)
-        return difference
 
     @property
     def by_epoch(self) -> bool:
@@ -122,6 +111,18 @@ class PlotCurve:
             if np.isfinite(series.y[index]):
                 return float(series.x[index]), float(series.y[index])
         return None
+
+
+def less(base: Points | None, axis: Axis, x: Floats, values: Floats) -> Floats:
+    """The values at ``x`` minus those of ``base``; NaN beyond its ends."""
+    if base is None:
+        return values
+    there, off = np.array(base.along(axis)), np.array(base.values)
+    finite = np.isfinite(off)
+    if not finite.any():
+        return np.full_like(values, np.nan)
+    difference: Floats = values - np.interp(x, there[finite], off[finite], left=np.nan, right=np.nan)
+    return difference
 
 
 def _copied(values: object, first: int, last: int) -> Floats:

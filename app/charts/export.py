@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import math
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 
+from app.charts.curve import less
 from app.charts.picture import Picture
-from core.report.points import CurveKey, Points
+from core.report.points import Axis, CurveKey, Points
 from core.vocabulary.errors import Problem
 
 if TYPE_CHECKING:
@@ -54,31 +57,46 @@ class PictureFile:
         return None if saved else _not_saved(self._path, "")
 
 
-def save_csv(
-    curves: Sequence[tuple[str, CurveKey, Points]], path: Path, done: Callable[[Problem | None], None]
-) -> threading.Thread:
-    """Runs in its own thread. ``curves``: each with the name of its run. ``done`` is called there, once,
-    with the problem if any."""
+class Table(NamedTuple):
+    """``curves``: each with its run's name and the points to subtract along ``axis``, those of the run
+    ``base``, if any."""
+
+    curves: Sequence[tuple[str, CurveKey, Points, Points | None]]
+    axis: Axis
+    base: str = ""
+
+
+def save_csv(table: Table, path: Path, done: Callable[[Problem | None], None]) -> threading.Thread:
+    """Runs in its own thread. ``done`` is called there, once, with the problem if any."""
+    value = f"difference to {table.base}" if table.base else HEADER[-1]
     rows = [
         (
             *(_inert(run), _inert(str(key.member)), _inert(key.metric)),
             "validation" if key.validation else "training",
             points,
+            base,
             len(points),
         )
-        for run, key, points in curves
+        for run, key, points, base in table.curves
     ]
 
     def write() -> None:
         try:
             with path.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file)
-                writer.writerow(HEADER)
-                for *names, points, count in rows:
+                writer.writerow((*HEADER[:-1], value))
+                for *names, points, base, count in rows:
+                    values = points.values
+                    if base is not None:  # of runs that are over: their points grow no more
+                        x = np.array(points.along(table.axis))
+                        values = less(base, table.axis, x, np.array(values)).tolist()
                     for at in range(count):
+                        if base is not None and math.isnan(values[at]):
+                            continue
                         place = round(points.places[at], 4)
-                        numbers = int(points.steps[at]), place, points.seconds[at], points.values[at]
-                        writer.writerow((*names, *numbers))
+                        writer.writerow(
+                            (*names, int(points.steps[at]), place, points.seconds[at], values[at])
+                        )
         except OSError as error:
             done(_not_saved(path, error.strerror or type(error).__name__))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,9 @@ from app.widgets.labels import BriefLabel
 from core.vocabulary.errors import Problem
 
 if TYPE_CHECKING:
+    from app.charts.export import Table
     from app.charts.grid_of_plots import Slot
     from app.charts.picture import Picture
-    from core.report.points import CurveKey, Points
 
 _KINDS = {".png": "Picture (PNG)…", ".svg": "Drawing (SVG)…", ".csv": "Numbers (CSV)…"}
 
@@ -37,12 +37,13 @@ class ExportMenu(QObject):
         around: QWidget,
         picture: Callable[[], Picture],
         ready: Callable[[Slot], bool],
-        curves: Callable[[], Sequence[tuple[str, CurveKey, Points]]],
+        table: Callable[[], Table],
     ) -> None:
-        """``ready``: prepares a plot for export; True once it is prepared. ``curves``: the visible ones."""
+        """``ready``: prepares a plot for export; True once it is prepared. ``table``: of the
+        visible curves."""
         super().__init__(around)
         self._around = around
-        self._picture, self._ready, self._curves = picture, ready, curves
+        self._picture, self._ready, self._table = picture, ready, table
         self._turns = Turns(self)
         menu = QMenu(around)
         for suffix, words in _KINDS.items():
@@ -58,7 +59,7 @@ class ExportMenu(QObject):
         from app.charts import export
 
         if path.suffix.lower() == ".csv":
-            export.save_csv(self._curves(), path, lambda problem: self._tell(str(path), problem))
+            export.save_csv(self._table(), path, lambda problem: self._tell(str(path), problem))
             return
         # One plot per turn: each takes some milliseconds, and those out of sight are made for the picture.
         what = self._picture()

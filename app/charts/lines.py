@@ -63,7 +63,7 @@ class PlotLines:
                 name=self._said(index, key),
                 colour=self._colour(index, key),
                 dashed=key.validation,
-                base=self._taken_off(key),
+                base=self.taken_off(key),
                 hidden=self.hides(index, key),
                 strong=self._sources[index].strong,
             )
@@ -71,7 +71,7 @@ class PlotLines:
             if key.metric == metric
         ]
 
-    def _taken_off(self, key: CurveKey) -> Points | None:
+    def taken_off(self, key: CurveKey) -> Points | None:
         """The base run's points; without them there is no difference to draw."""
         if self._base is None or key.metric in USES:
             return None

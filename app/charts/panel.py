@@ -20,11 +20,12 @@ from app.charts.picture import Picture
 from app.charts.sources import Source, reach, strided
 from app.widgets.labels import Label
 from app.widgets.tab_order import tab_as_seen
-from core.report.points import USES, CurveKey, Points, by_use
+from core.report.points import USES, CurveKey, by_use
 from core.vocabulary.text import plain
 
 if TYPE_CHECKING:
     from app.charts.curve import Look
+    from app.charts.export import Table
     from app.charts.plot import Plot
 
 LEAST_BETWEEN_S = 0.2
@@ -79,7 +80,7 @@ class ChartPanel(QWidget):
         self._words = empty
         self.empty = Label(empty, "faint", wraps=True)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.export = ExportMenu(self, self._picture, self._make_ready, self._shown_points)
+        self.export = ExportMenu(self, self._picture, self._make_ready, self._table)
         self.bar.end_with(self.export.button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -385,11 +386,15 @@ class ChartPanel(QWidget):
         layout.activate()
         return self._bring_up(slot.plot)
 
-    def _shown_points(self) -> list[tuple[str, CurveKey, Points]]:
+    def _table(self) -> Table:
+        from app.charts.export import Table
+
         names = {slot.name for slot in self.grid.slots if not slot.isHidden()} or None
-        return [
-            (source.label, key, points)
+        base = self.bar.base_place
+        curves = [
+            (source.label, key, points, self._lines.taken_off(key))
             for index, source in enumerate(self.sources)
             for key, points in source.points.curves.items()
             if (names is None or key.metric in names) and not self._lines.hides(index, key)
         ]
+        return Table(curves, self.bar.look.axis, self.sources[base].label if base is not None else "")

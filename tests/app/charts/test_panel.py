@@ -652,7 +652,9 @@ def test_a_peak_may_be_left_out_of_the_value_axis(qtbot: QtBot, panel: ChartPane
     qtbot.waitUntil(lambda: plot.canvas.viewRange()[1][1] > 5_000, timeout=LIMIT_MS)
 
 
-def test_the_difference_to_a_run_is_drawn_where_both_reach(qtbot: QtBot, panel: ChartPanel) -> None:
+def test_the_difference_to_a_run_is_drawn_and_saved_where_both_reach(
+    qtbot: QtBot, panel: ChartPanel, tmp_path: Path
+) -> None:
     long = run_of(*(step(n, loss=3.0) for n in range(20)))
     short = run_of(*(step(n, loss=2.0) for n in range(10)))
     shown(qtbot, panel, Source("long", long), Source("short", short))
@@ -672,6 +674,11 @@ def test_the_difference_to_a_run_is_drawn_where_both_reach(qtbot: QtBot, panel: 
         "long, training +1",
         "short, training +0",
     ]
+    with qtbot.waitSignal(panel.export.saved, timeout=LIMIT_MS):
+        panel.export.save(tmp_path / "plots.csv")
+    rows = list(csv.DictReader((tmp_path / "plots.csv").read_text().splitlines()))
+    differences = [(row["run"], row["difference to short"]) for row in rows]
+    assert differences == [("long", "1.0")] * 10 + [("short", "0.0")] * 10
 
 
 def test_values_that_are_no_numbers_are_marked_where_they_are(qtbot: QtBot, panel: ChartPanel) -> None:
