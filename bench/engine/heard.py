@@ -31,7 +31,13 @@ class Heard:
         return median(late) if late else None
 
     def on_fit_began(
-        self, epochs: int, steps: int | None, global_batch: int | None, first_epoch: int = 0, done: int = 0
+        self,
+        epochs: int,
+        steps: int | None,
+        global_batch: int | None,
+        first_epoch: int = 0,
+        done: int = 0,
+        monitored: str = "",
     ) -> None:
         self._batch, self._steps_s, self.losses = global_batch, [], []
 

@@ -54,6 +54,7 @@ class ReportingObserver:
         self._held: Progress | None = None
         self._fit = -1
         self._epochs = 1
+        self._monitored = ""
         self._steps: int | None = None
         self._first_epoch: int | None = None
         self._base: int | None = None
@@ -74,12 +75,13 @@ class ReportingObserver:
         global_batch: int | None,
         first_epoch: int | None = None,
         done: int | None = None,
+        monitored: str = "",
     ) -> None:
         self._fit += 1
         self.fitting = True
         self._report_other_backend()
         self._epochs, self._steps = epochs, steps
-        self._first_epoch, self._base = first_epoch, done
+        self._first_epoch, self._base, self._monitored = first_epoch, done, monitored
         self._last = self._held = self._diverged = self._seen = None
         self._epoch_began_s = self._clock()
         self._reporter.send(
@@ -231,7 +233,7 @@ class ReportingObserver:
             self._diverged = Diverged(value=value, epoch=epoch, step=step)
 
     def _finite(self, logs: Mapping[str, float]) -> dict[str, float]:
-        """The finite logs. Reports a loss that is not finite, once per fit."""
+        """The finite logs, the monitored metric first. Reports a loss that is not finite, once per fit."""
         loss = logs.get("loss", 0.0)
         reports = self.is_chief() or not self.shares  # members that share rows have the same loss
         if reports and not math.isfinite(loss) and self._said_diverged != self._fit:
@@ -240,7 +242,8 @@ class ReportingObserver:
                 f"The loss has become {loss}: the training diverges. A smaller learning rate or clipped "
                 "gradients (clipnorm) often help."
             )
-        first_logs = islice(logs.items(), MOST_LOGS)
+        by_use = sorted(logs.items(), key=lambda each: each[0].removeprefix("val_") != self._monitored)
+        first_logs = islice(by_use, MOST_LOGS)
         return {name[:NAME]: value for name, value in first_logs if math.isfinite(value)}
 
     def _share(self, rows: int) -> int | None:

@@ -114,10 +114,16 @@ class Observer(Protocol):
     """Receives training events. `logs` are the metrics over all members, equal on each of them."""
 
     def on_fit_began(
-        self, epochs: int, steps: int | None, global_batch: int | None, first_epoch: int = 0, done: int = 0
+        self,
+        epochs: int,
+        steps: int | None,
+        global_batch: int | None,
+        first_epoch: int = 0,
+        done: int = 0,
+        monitored: str = "",
     ) -> None:
         """`first_epoch`: the fit's first epoch as the script calls it, wherever it resumes. `done`: steps
-        trained before it."""
+        trained before it. `monitored`: the metric to report first."""
 
     def step_due(self) -> bool:
         """Whether a step's report would be passed on now. Asked before metrics are read from the device, as

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from core.report.points import RunPoints
+from core.report.points import RunPoints, by_use
 from core.supervisor import spawn
 from core.trainer.exact.interface import StepReport
 from core.trainer.observer import ReportingObserver
@@ -104,6 +104,17 @@ def test_a_step_is_reported_with_its_position_and_speed(observer: ReportingObser
     assert second.logs == {"loss": 0.5}
     observer.on_step(replace(report(15, 1, 5), sent_bits=8, met_every=16))
     assert [(each.sent_bits, each.met_every) for each in kept.of(Progress)] == [(0, 0), (0, 0), (8, 16)]
+
+
+def test_the_metric_that_a_callback_monitors_is_reported_first(
+    observer: ReportingObserver, kept: Kept
+) -> None:
+    observer.on_fit_began(5, 10, 64, monitored="auc")
+    logs = {"accuracy": 0.5, "auc": 0.6, "loss": 0.7, "val_auc": 0.8}
+    observer.on_step(report(1, 0, 1, logs=logs))
+    (told,) = kept.of(Progress)
+    assert list(told.logs) == ["auc", "val_auc", "accuracy", "loss"]
+    assert by_use(name.removeprefix("val_") for name in told.logs) == ["loss", "auc", "accuracy"]
 
 
 def test_a_batch_on_its_own_is_in_no_epoch(observer: ReportingObserver, kept: Kept) -> None:

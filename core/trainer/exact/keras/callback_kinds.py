@@ -19,6 +19,11 @@ WRITERS = (
     keras.callbacks.RemoteMonitor,
 )
 """Callbacks that only write or send data: they need no other member."""
+_MONITORS = (
+    keras.callbacks.EarlyStopping,
+    keras.callbacks.ModelCheckpoint,
+    keras.callbacks.ReduceLROnPlateau,
+)
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 _OTHER_HOOKS = ("on_test_batch_begin", "on_test_batch_end", "on_predict_batch_begin", "on_predict_batch_end")
 
@@ -31,6 +36,14 @@ def each_batch(callbacks: Any) -> tuple[bool, bool]:
     own = listed(callbacks)
     others = (hook for callback in own if not _is_keras(callback) for hook in _hooks(callback, _OTHER_HOOKS))
     return any(_hears_batches(callback) for callback in own), any(others)
+
+
+def monitored(callbacks: Iterable[Any]) -> str:
+    """The first metric besides the loss that one of Keras' callbacks monitors, without ``val_``."""
+    names = (
+        callback.monitor.removeprefix("val_") for callback in callbacks if isinstance(callback, _MONITORS)
+    )
+    return next((name for name in names if name != "loss"), "")
 
 
 def writes_on(callback: Any, folders: Iterable[Path]) -> bool:

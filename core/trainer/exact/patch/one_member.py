@@ -11,7 +11,7 @@ import keras
 
 from core.trainer.exact.interface import Checkpointing, Observer, StepReport, StopRequested
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.keras.callback_kinds import listed
+from core.trainer.exact.keras.callback_kinds import listed, monitored
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.resume.position import Positioned
@@ -93,6 +93,7 @@ class ReportingCallback(keras.callbacks.Callback):
             self._global_batch,
             self._first_epoch,
             self._host.step,
+            monitored(self._progress.callbacks),
         )
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:

@@ -82,7 +82,7 @@ class Keeper:
     def begin(self, model: Any, callbacks: Sequence[Any]) -> FitProgress:
         """Begins a call of fit. Checkpoints leave out a fit inside another, such as in a callback."""
         if not self.enabled or (self._fit is not None and self._fit.under_way):
-            return FitProgress(self, model, (), -1)
+            return FitProgress(self, model, tuple(callbacks), -1)
         progress = self._fit = FitProgress(self, model, tuple(callbacks), self._fits)
         self._fits += 1
         if self._resumed is not None:

@@ -289,7 +289,8 @@ class Engine:
         resumed = fit.progress is not None and fit.progress.resumed is not None
         if chief >= 0 and not resumed:
             fit.first_epoch = chief
-        self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch, fit.first_epoch, self.step)
+        course = fit.epochs, fit.steps, fit.global_batch, fit.first_epoch
+        self._observer.on_fit_began(*course, self.step, fit.monitored)
 
     def on_epoch_began(self, epoch: int) -> None:
         self.fit.epoch, self.fit.batch = epoch, 0

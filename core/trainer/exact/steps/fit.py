@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from core.trainer.exact.keras.callback_kinds import monitored
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.steps.data import SharedEpochIterator
 
@@ -35,6 +36,10 @@ class Fit:
     @property
     def steps(self) -> int | None:
         return None if self.iterator is None else self.iterator.num_batches
+
+    @property
+    def monitored(self) -> str:
+        return "" if self.progress is None else monitored(self.progress.callbacks)
 
     @property
     def place(self) -> str:

@@ -141,7 +141,8 @@ def main() -> None:
         return given_to(engine, rank)
 
     Engine.given_to = noted  # type: ignore[method-assign, assignment]
-    model.fit(x, y, batch_size=BATCH, epochs=3, callbacks=[Change()], verbose=0)
+    patient = keras.callbacks.EarlyStopping(monitor="rmse", patience=9, mode="min")
+    model.fit(x, y, batch_size=BATCH, epochs=3, callbacks=[Change(), patient], verbose=0)
     Engine.given_to = given_to  # type: ignore[method-assign]
     model.evaluate(x, y, batch_size=BATCH, verbose=0)
     weights = {str(place): weight for place, weight in enumerate(model.get_weights())}

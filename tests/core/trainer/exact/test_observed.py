@@ -99,7 +99,7 @@ def test_a_validation_cut_short_by_a_stop_has_no_value(records: list[dict[str, A
 def test_an_observer_hears_a_fit_from_its_beginning_to_its_end(records: list[dict[str, Any]]) -> None:
     for record in records:
         heard = [heard for heard in record["heard"] if heard[0] != "said"]
-        assert heard[0] == ["fit", 3, 20, 64, 0, 0]
+        assert heard[0] == ["fit", 3, 20, 64, 0, 0, "rmse"]
         kinds = [said[0] for said in heard]
         assert kinds.count("epoch") >= 3 and kinds.count("evaluated") == 1 and kinds.count("ended") == 2
         steps = [said for said in heard if said[0] == "step"]
