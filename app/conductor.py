@@ -283,6 +283,9 @@ class Conductor(QObject):
             runs.draft_asked.connect(lambda draft: self._on_train(lambda train: train.prepare(draft)))
             runs.resumed.connect(self._show_run)
             runs.live_asked.connect(self._show_run)
+        if isinstance(train, TrainView) and isinstance(runs, RunsView):
+            train.run_asked.connect(lambda _: self.window.go_to(RUNS))
+            train.run_asked.connect(lambda run: runs.open_all([run]))
 
     def _show_devices(self, devices: DevicesView, device: DeviceId | None) -> None:
         self.window.go_to(DEVICES)

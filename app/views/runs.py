@@ -270,7 +270,7 @@ class RunsView(View):
             self.swept = PastSweep(self.bridge)
             self.swept.closed.connect(self.show_list)
             self.swept.draft_asked.connect(self.draft_asked)
-            self.swept.run_asked.connect(lambda run: self._open_all([run]))
+            self.swept.run_asked.connect(lambda run: self.open_all([run]))
             theme.wear(self.swept)
             self.pages.addWidget(self.swept)
         self.swept.show_details(details)
@@ -338,9 +338,9 @@ class RunsView(View):
             self.live_asked.emit()  # its record is still being written
             return
         if len(chosen) == 1 or self.compare.isEnabled():
-            self._open_all([entry.run for entry in chosen])
+            self.open_all([entry.run for entry in chosen])
 
-    def _open_all(self, runs: list[RunId]) -> None:
+    def open_all(self, runs: list[RunId]) -> None:
         self._opening = runs
         self._opened = {}
         for run in runs:

@@ -8,15 +8,17 @@ from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem
 from app.bridge import Bridge
 from app.charts.trial_curves import TrialCurves
 from app.widgets.buttons import button
-from app.widgets.card import Card, row
+from app.widgets.card import Card
+from app.widgets.flow import Flow
 from app.widgets.labels import Label, heading, name_for_readers, set_tooltip
+from app.widgets.laptop_menu import SendReportButton
 from app.widgets.more_values import MoreValues
 from app.words import sweep_words
 from app.words.device_words import problem_of
 from core.history.best import best_trial, metric_of
 from core.vocabulary.answers import Answer
 from core.vocabulary.commands import ResumeSweep, StopSweep
-from core.vocabulary.ids import SweepId
+from core.vocabulary.ids import RunId, SweepId
 from core.vocabulary.state import State
 from core.vocabulary.sweep import Sweep, Trial
 from core.vocabulary.text import plain
@@ -61,12 +63,15 @@ class SweepCard(Card):
         self.adds = button("Add values…", self._begin_adding, name="add-values")
         self.hides = button("Hide", self.dismiss, name="hide-sweep")
         self.add(self.title, self.words, self.best, self.table, self.curves, self.more, self.problem)
-        self.add(row(1, self.hides, self.adds, self.longer, self.go_on, self.stop))
+        self.send = SendReportButton(self, bridge)
+        buttons = (self.stop, self.go_on, self.longer, self.adds, self.send.button, self.hides)
+        self.add(Flow(*buttons), self.send.said)
         self.hide()
 
     def show_state(self, state: State) -> None:
         sweep = state.sweep
         if sweep is self._sweep:
+            self.show_takers(state)
             return
         self._sweep = sweep
         if sweep is not None and sweep.under_way:
@@ -80,6 +85,7 @@ class SweepCard(Card):
 
     def show_sweep(self, sweep: Sweep) -> None:
         self._sweep = sweep
+        self.show_takers(self._bridge.state)
         best, metric = best_trial(sweep), metric_of(sweep)
         self.title.say(f"Trials of {plain(sweep.script, 60)}")
         self.words.say(sweep_words.outcome_words(sweep))
@@ -101,6 +107,11 @@ class SweepCard(Card):
         self.stop.setVisible(sweep.under_way)
         self.go_on.setVisible(not sweep.under_way and not all(trial.over for trial in sweep.trials))
         self.longer.setVisible(not sweep.under_way and best is not None)
+
+    def show_takers(self, state: State) -> None:
+        """The laptops to which its report can be sent."""
+        over = self._sweep is not None and not self._sweep.under_way
+        self.send.show_run(RunId(self._sweep.sweep) if self._sweep is not None and over else None, state)
 
     def _stop(self) -> None:
         self._bridge.submit(StopSweep(), self._on_answer)
@@ -160,7 +171,7 @@ def _item(trial: Trial, metric: str, *, is_best: bool) -> QTreeWidgetItem:
 def _table() -> QTreeWidget:
     table = QTreeWidget()
     table.setObjectName("trials")
-    table.setAccessibleName("Trials")
+    name_for_readers(table, "Trials", "Enter opens a trial.")
     table.setHeaderLabels(list(COLUMNS))
     table.setRootIsDecorated(False)
     table.setUniformRowHeights(True)

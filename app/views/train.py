@@ -27,10 +27,12 @@ from core.vocabulary.sweep import Trial
 
 class TrainView(View):
     """Shows a run as soon as there is one, unless the next run's form is being edited; ``choose``,
-    ``choose_example``, ``run_again`` prepare the next. ``devices_asked``: as of ``TrainSetup``."""
+    ``choose_example``, ``run_again`` prepare the next. ``devices_asked``: as of ``TrainSetup``.
+    ``run_asked(run)``: show a trial's run."""
 
     title = "Train"
     devices_asked = Signal(object)
+    run_asked = Signal(str)
 
     def __init__(
         self, bridge: Bridge, setup: TrainSetup | None = None, live: TrainLive | None = None
@@ -126,6 +128,7 @@ class TrainView(View):
         if self.sweep is None and sweep is not None and sweep.phase != "finished":
             self.sweep = SweepCard(self.bridge)
             self.sweep.best_asked.connect(self._train_best)
+            self.sweep.run_asked.connect(self.run_asked)
             self._place_sweep()
         if self.sweep is not None:
             self.sweep.show_state(state)

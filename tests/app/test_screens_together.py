@@ -12,10 +12,13 @@ from app.views.runs import RunsView
 from app.views.train import TrainView
 from app.widgets.navigation import DEVICES, MACHINES, RUNS, SCREENS, TRAIN
 from core.environment.recipe import WantedVersions
-from core.vocabulary.commands import AnalyseScript, StartRun
+from core.vocabulary import events as ev
+from core.vocabulary.commands import AnalyseScript, GetRun, StartRun
+from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Stopped
 from core.vocabulary.plan import Moment, RunSpec
 from tests.app import world
+from tests.app.cli.test_sweep import BEGUN, finished
 from tests.app.seat import LIMIT_MS, Seat
 from tests.core.fake_node import ME, OTHER, VERSIONS
 
@@ -52,6 +55,23 @@ def test_what_a_past_runs_result_advises_leads_to_train(seat: Seat) -> None:
     assert isinstance(train, TrainView)
     seat.qtbot.waitUntil(lambda: train.setup.arguments.text() == "--lr 0.1", timeout=LIMIT_MS)
     assert train.isVisible()
+
+
+def test_a_double_click_on_a_trial_leads_from_train_to_its_run(seat: Seat) -> None:
+    run = RunId("run2")
+    seat.happen(ev.SweepChanged(sweep=BEGUN.having(replace(finished(2, 0.25), run=run))))
+    train, runs = seat.view(TRAIN, TrainView), seat.window.view(RUNS)
+    assert train.sweep is not None and train.sweep.isVisible() and isinstance(runs, RunsView)
+    best = train.sweep.table.topLevelItem(0)
+    assert best is not None
+    place = train.sweep.table.visualItemRect(best).center()
+    left, where = Qt.MouseButton.LeftButton, train.sweep.table.viewport()
+    seat.qtbot.mouseClick(where, left, pos=place)
+    seat.qtbot.mouseDClick(where, left, pos=place)
+    seat.qtbot.waitUntil(runs.isVisible, timeout=LIMIT_MS)
+    seat.qtbot.waitUntil(lambda: GetRun(run=run, points=True) in seat.opening.node.commands, timeout=LIMIT_MS)
+    runs._on_details(run, world.details(world.entry(2), steps=4))
+    assert runs.pages.currentWidget() is runs.past
 
 
 def test_going_on_with_a_past_run_starts_it_and_leads_to_train(seat: Seat) -> None:
