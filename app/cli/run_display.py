@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from app.cli.screen import Screen
@@ -155,6 +156,8 @@ class Moving:
         self._run: RunId | None = None
         self._began_s = clock()
         """When that run began, or this display."""
+        self._left_s: dict[DeviceId, float] = {}
+        """When laptops left that run."""
         self._paces = Paces(PACE_S, clock)
         self._state: State | None = None
         self._lid = LidLine()
@@ -178,7 +181,10 @@ class Moving:
         if (run := state.run) is not None:
             if self._run not in (None, run.plan.run):
                 self._began_s = self._clock()
+                self._left_s.clear()
             self._run = run.plan.run
+            if isinstance(event, ev.MemberLeft):
+                self._left_s[event.device] = self._clock()
             self._paces.hear(run)
             names = device_names.names_of(state, run.members)
             if isinstance(event, ev.MemberLogged | ev.MemberMeasured):
@@ -198,12 +204,20 @@ class Moving:
             return Group()
         names = device_names.names_of(state, state.run.members)
         resumed = state.run.plan.resume
-        before_s = 0.0 if resumed is None else resumed.took_s
-        return picture(state.run, names, before_s + self._clock() - self._began_s, self._paces.recent)
+        before_s, now_s = 0.0 if resumed is None else resumed.took_s, self._clock()
+        gone_s = {device: now_s - left_s for device, left_s in self._left_s.items()}
+        return picture(state.run, names, before_s + now_s - self._began_s, self._paces.recent, gone_s)
 
 
-def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float, paces: Sequence[Pace] = ()) -> Group:
-    """The live display at one moment. ``paces``: recent ones, newest last."""
+def picture(
+    run: Run,
+    names: dict[DeviceId, str],
+    elapsed_s: float,
+    paces: Sequence[Pace] = (),
+    gone_s: Mapping[DeviceId, float] = MappingProxyType({}),
+) -> Group:
+    """The live display at one moment. ``paces``: recent ones, newest last. ``gone_s``: how long ago laptops
+    left."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -220,7 +234,9 @@ def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float, paces: Seque
             Text(names[device], style="bold"),
             Text(_part(run, device), style="dim"),
             ProgressBar(total=1.0, completed=part or 0.0, width=20),
-            Text(_what(run, device)),
+            Text(
+                _what(run, device) + (f" ({units.duration(gone_s[device])} ago)" if device in gone_s else "")
+            ),
             Text(
                 run_words.rate_words(progress) if progress and member.phase == "training" else "", style="dim"
             ),

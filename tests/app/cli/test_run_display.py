@@ -241,6 +241,22 @@ def test_a_run_that_goes_on_shows_the_time_of_all_its_parts() -> None:
     assert "10:05" in screen.said
 
 
+def test_the_moving_display_says_how_long_ago_a_laptop_left() -> None:
+    screen, clock, node = Words(), Clock(), running()
+    screen._console = Console(file=screen.out, force_terminal=True, width=140)
+    moving = Moving(screen, clock)
+    leave = node.subscribe(moving.on_event)
+    with moving:
+        for phase in (phases.Preparing(), phases.Starting(), phases.Training()):
+            node.happen(ev.RunPhaseChanged(run=RUN, phase=phase))
+        node.happen(
+            ev.MemberLeft(run=RUN, device=OTHER, problem=Problem(code="killed", what="it was killed."))
+        )
+        clock.now_s = 125.0
+    leave()
+    assert "lost: it was killed. (2 min ago)" in screen.said
+
+
 def lender() -> State:
     node = ScriptedNode()
     node.happen(paired(name="Ben\x1b[2J"))
