@@ -117,12 +117,16 @@ class Rounds:
         self._sent = sent
         measured = measurements(self._engine, [*min(took_s, key=sum), step_s])
         wire_s, own_s, together_s, *_ = (max(numbers) for numbers in zip(*measured, strict=True))
+        known = self._engine.steps_in_epoch
         if not self._is_chosen and together_s > 0:
             wanted = (wire_s + own_s) / (_COST * together_s)
             self.every = int(min(max(LEAST_STEPS, wanted), MOST_STEPS))
+            if known and known > self.every:
+                # An epoch ends with a meeting, so an interval that does not divide it would cost another one.
+                self.every = -(-known // max(known // self.every, -(-known // MOST_STEPS)))
         # It overlaps at most a portion, whose metrics are summed after it, and nothing at an epoch's end.
         overlapped_s = min(self.overlap * together_s, max(self.portion_s, together_s))
-        meeting_s, known = own_s + max(0.0, wire_s - overlapped_s), self._engine.steps_in_epoch
+        meeting_s = own_s + max(0.0, wire_s - overlapped_s)
         steps, last_s = (known, own_s + wire_s) if known else (self.every, meeting_s)
         count, sent = -(-steps // self.every), (len(collectives.met) - 1) * len(data)
         return ((count - 1) * meeting_s + last_s) / steps, count * sent // steps
@@ -274,21 +278,23 @@ class Rounds:
         with np.errstate(invalid="ignore", over="ignore"):
             weights, next_momentum = outer.stepped(self._weights, momentum.numpy(), difference)
         momentum.assign(next_momentum)
-        self._assign_within_constraints(weights)
         if own_steps is None:
+            self._assign_within_constraints(weights)
             self._weights, self.since = None, 0
             return
-        # What constraints and narrow types changed must not be part of the next difference.
-        self._weights = vectors.flat(self._trainable)
+        if self._constrained or any(v.dtype != tf.float32 for v in self._trainable):
+            # What constraints and narrow types change must not be part of the next difference.
+            self._assign_within_constraints(weights)
+            weights = vectors.flat(self._trainable)
+        self._weights = weights
         with np.errstate(invalid="ignore", over="ignore"):
-            moved = self._weights + own_steps
+            moved = weights + own_steps
         self._assign_within_constraints(moved)
 
     def _assign_within_constraints(self, weights: Floats) -> None:
         vectors.assign(self._trainable, weights)
-        for variable in self._model.trainable_variables:
-            if getattr(variable, "constraint", None) is not None:
-                variable.assign(variable.constraint(variable))
+        for variable in self._constrained:
+            variable.assign(variable.constraint(variable))
 
     # --- what is sent
 
@@ -346,6 +352,10 @@ class Rounds:
     @property
     def _trainable(self) -> list[Any]:
         return [v for v in local_state.values_of(self._model.trainable_variables) if v.dtype.is_floating]
+
+    @property
+    def _constrained(self) -> list[Any]:
+        return [v for v in self._model.trainable_variables if getattr(v, "constraint", None) is not None]
 
     def _diverging(self, *, slots: bool) -> list[Any]:
         """State besides weights that steps write from own rows, such as BatchNormalization's statistics.

@@ -297,6 +297,34 @@ def test_meetings_are_as_rare_as_a_tenth_of_the_time_demands(
 
 
 @pytest.mark.parametrize(
+    ("steps", "chosen"),
+    [
+        (7, 8),  # shorter than the least interval
+        (20, 10),  # two meetings, not three
+        (29, 10),
+        (32, 8),
+        (100, 9),  # 8 would take 13 meetings
+    ],
+)
+def test_meetings_are_spread_over_an_epoch_which_ends_with_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int, chosen: int
+) -> None:
+    from core.trainer.exact.rare import rounds as module
+
+    monkeypatch.setattr(module, "measurements", lambda engine, numbers: [[0.0, 0.001, 0.1, 0.0, 0.0, 0.0]])
+
+    def rehearses(collectives: Any) -> Any:
+        rounds = begun(collectives, network(), 0, 0)
+        rounds._engine.steps_in_epoch = steps
+        rounds.rehearse(0.1)
+        return rounds.every
+
+    with meeting(tmp_path, 2) as exchanges:
+        found = [Beside(partial(rehearses, each)) for each in members(exchanges)]
+        assert [each.result() for each in found] == [chosen] * 2
+
+
+@pytest.mark.parametrize(
     ("overlap", "steps", "cost_s"),
     [
         (0, 32, 2 * 0.3 / 32),
