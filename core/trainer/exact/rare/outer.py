@@ -34,7 +34,7 @@ _TURNS = np.array([12.9898, 78.233, 37.719, 93.989])
 """Radians between two entries of each wave, as in `members/sketches.py`."""
 _ACROSS = 64
 _ROUNDING = 1e-5
-_CHUNK = _ACROSS * 4096
+_CHUNK = _ACROSS * 1024
 """Numbers processed at once, so that intermediate results stay in a processor's cache. New memory for each
 takes longer than the arithmetic."""
 _MARKED = _ACROSS * 128

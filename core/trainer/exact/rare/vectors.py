@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from core.trainer.exact.rare import codec
 from core.trainer.exact.rare.codec import Floats
@@ -26,7 +27,9 @@ def flat(variables: Sequence[Any]) -> Floats:
     """A copy of the variables' numbers, float32 [n]."""
     found = np.empty(size(variables), np.float32)
     for variable, at in _places(variables):
-        found[at] = np.ravel(variable.numpy())
+        # The variable's own methods take three times as long, which counts where a model has many.
+        value = tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
+        found[at] = np.ravel(value.numpy())
     return found
 
 
@@ -34,7 +37,8 @@ def assign(variables: Sequence[Any], numbers: Floats) -> None:
     """``numbers``: float32 [n], as from ``flat``."""
     for variable, at in _places(variables):
         part = numbers[at].reshape(variable.shape)
-        variable.assign(part.astype(variable.dtype.as_numpy_dtype))
+        value = part.astype(variable.dtype.as_numpy_dtype)
+        tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
 
 
 def difference(to: Floats, since: Floats, unsent: Floats | None) -> Floats:
