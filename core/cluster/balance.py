@@ -12,7 +12,7 @@ from statistics import median
 
 from core.cluster.costs import Cost, fastest_rows, together_s
 
-LEAST_GAIN = 0.08
+LEAST_GAIN = 0.05
 """Least relative gain in step time for which shares change."""
 KEPT = 8
 """Number of newest measurements kept of each member."""
