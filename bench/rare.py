@@ -17,6 +17,7 @@ from bench.engine.pair import Pair
 from bench.engine.slowed import slowed
 from bench.result import Row, foreseen, median, ratios, spread
 from bench.wire.link import Link
+from core.speed.choices import ideal_s
 from core.vocabulary.plausible import step_range
 from core.vocabulary.progress import Expectation
 
@@ -171,12 +172,19 @@ def _unequal(parts: tuple[float, ...]) -> Row:
                 each.order("train 1")
             each_s = [each.answered().step_s or math.nan for each in apart]
             over.append(1 / (told.step_s or math.nan) / sum(1 / step_s for step_s in each_s))
+    rows = ", ".join(map(str, told.shares))
+    note = f"{spread(over)}; rows of a batch: {rows}"
+    if (expected := told.expectation) and expected.computing_s:
+        # Each computes what a step takes besides its rows, which together is done several times.
+        note += (
+            f"; {ideal_s(expected) / expected.computing_s[0]:.2f} at most, by each one's time for its rows"
+        )
     return Row(
         what=f"{script.title}: rare, {PARTS[parts]} ÷ the sum of all alone",
         value=median(over),
         limit=OF_SUM,
         at="least",
-        note=f"{spread(over)}; rows of a batch: {', '.join(map(str, told.shares))}",
+        note=note,
     )
 
 
