@@ -12,6 +12,10 @@ ESTIMATED = 1.15
 """How far these estimates may be off in either direction, besides what was measured."""
 _EIGHT_BITS = 1 / 8
 """With 8 bits, each of *n* members sends *n* times this part of the bytes."""
+_CODED_S = 7e-9
+"""Seconds of computing for each member's code of a number. Measured on one core."""
+_MEETING_S, _LEAST_MEETING_S = 15e-9, 0.004
+"""The same for a number at a meeting; and a meeting's calls into TensorFlow and its round trips."""
 _RARE_BYTES = 1 / 7.5
 """A meeting's bytes ÷ those of an exact step: 4 bits a number, and a scale for each 64."""
 _RARE_PART = 0.1
@@ -32,15 +36,18 @@ def choices_s(expectation: Expectation, members: int) -> Choices:
 
     With rare meetings members choose their interval; assumes that no meeting overlaps steps.
     """
-    computing_s = max(expectation.step_s - expectation.wire_s, ideal_s(expectation))
+    # An older Tandem tells the wire's part only, without what overlaps computing or waits in queues.
+    apart_s = max(expectation.step_s - expectation.wire_s, ideal_s(expectation))
+    computing_s, twice_s = expectation.computing_s or (apart_s, 2 * apart_s)
     waiting_s = max(0.0, expectation.step_s - computing_s)
-    meeting_s = expectation.wire_s * _RARE_BYTES
+    numbers = expectation.wire_bytes * members / (8 * max(1, members - 1))
+    meeting_s = expectation.wire_s * _RARE_BYTES + numbers * _MEETING_S + _LEAST_MEETING_S
     every = min(max(LEAST_STEPS, meeting_s / (_RARE_PART * computing_s)), MOST_STEPS)
     return Choices(
         narrow=computing_s + waiting_s / 2,
-        narrowest=computing_s + waiting_s * _EIGHT_BITS * members,
+        narrowest=computing_s + waiting_s * _EIGHT_BITS * members + numbers * _CODED_S * members,
         rare=computing_s + meeting_s / every,
-        larger=2 * computing_s + waiting_s,
+        larger=twice_s + waiting_s,
     )
 
 

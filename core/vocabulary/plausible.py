@@ -27,7 +27,9 @@ def sound(expectation: Expectation, plan: Plan) -> bool:
     return (
         len(expectation.alone_s) == len(expectation.shares) == count
         and len(expectation.step_range_s) in (0, 2)
-        and all(is_step_time(each) for each in (*expectation.alone_s, expectation.step_s, low_s, high_s))
+        and len(expectation.computing_s) in (0, 2)
+        and all(map(is_step_time, (*expectation.alone_s, *expectation.computing_s)))
+        and all(map(is_step_time, (expectation.step_s, low_s, high_s)))
         and low_s <= expectation.step_s <= high_s
         and _fits(expectation.wire_s)
         and _fits(expectation.wire_bytes)

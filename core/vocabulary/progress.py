@@ -146,6 +146,9 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of the global batch."""
     audit_bytes: int = 0
     """The most additional memory for an audited step on one laptop, in bytes; 0 if none is audited."""
+    computing_s: Few[float] = ()
+    """The longest time that a member computes its rows without any exchange; and twice its rows. Empty: an
+    older Tandem measured."""
 
 
 Blamed = Literal["unlike", "steps", "wire", "shares", "load"]

@@ -28,12 +28,12 @@ def test_an_expectation_may_be_off_as_far_as_the_range_that_was_shown() -> None:
 
 
 def test_each_choice_is_compared_with_what_the_exact_run_said_of_it() -> None:
-    """0.06 s of computing, and 0.14 s on the wire."""
-    found = {"exact": (EXACT, 0.2), "int8": (EXACT, 0.095), "rare": (EXACT, 0.0624)}
+    """0.06 s of computing, 0.14 s on the wire, and 0.07 s for codes in 8 bits."""
+    found = {"exact": (EXACT, 0.2), "int8": (EXACT, 0.165), "rare": (EXACT, 0.066)}
     rows = {row.what: row for row in prediction.rows("net", found, EXACT)}
     assert rows["net, exact: expected, off by"].value == pytest.approx(0.0)
     assert rows["net, 8-bit numbers: expected, off by"].kept is False, "what that run itself expected"
-    assert rows["net, 8-bit numbers: said by the exact run, off by"].value == pytest.approx(0.0)
+    assert rows["net, 8-bit numbers: said by the exact run, off by"].value == pytest.approx(0.0, abs=0.05)
     assert rows["net, rare: said by the exact run, off by"].value == pytest.approx(0.0, abs=0.01)
     half = rows["net, exact: said by a run with half the rows, off by"]
     assert half.value == pytest.approx(0.3), "twice the rows take 0.26 s"

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from core.cluster.balance import Balancer
-from core.cluster.costs import Cost, line
+from core.cluster.costs import Cost, line, together_s
 from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members import memory
 from core.trainer.exact.members import step as steps
@@ -160,13 +160,15 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
                 engine.set_shares(traced.balancer.shares)
             step_s, wire_s, wire_bytes, apart = _together(rehearsal, traced, batches, snapshot)
             apart = max(apart, *(number[0] for number in gathered))
+            shares = _rows(rows, engine.share_numbers)
             expectation = Expectation(
                 alone_s=tuple(cost.of(rows) for cost in costs),
                 step_s=step_s,
                 step_range_s=(step_s / apart, step_s * apart),
                 wire_s=wire_s,
                 wire_bytes=wire_bytes,
-                shares=_rows(rows, engine.share_numbers),
+                shares=shares,
+                computing_s=(together_s(costs, shares), together_s(costs, [2 * own for own in shares])),
                 audit_bytes=auditable.needed_bytes(engine, rehearsal.model, traced, batch, step_s),
             )
             engine.on_measured(expectation)
