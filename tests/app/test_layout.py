@@ -252,8 +252,15 @@ def test_runs_and_sweeps_can_be_used_on_a_small_screen(qtbot: QtBot, window: Win
     choose_too(view, swept.run)
     view.open.click()
     core.flush()
-    settle(qtbot)
     assert view.swept is not None and view.swept.isVisible()
+    charts = view.swept.card.curves.charts
+
+    def drawn() -> bool:
+        core.flush()
+        return len(charts.sources) == 2 and bool(charts.plots)
+
+    qtbot.waitUntil(drawn, timeout=LIMIT_MS)
+    settle(qtbot)
     assert not out_of_reach(window) and not bars(window)
     view.swept.card.adds.click()
     settle(qtbot)
