@@ -143,8 +143,8 @@ def slow_boot(limit_s: float) -> Exit:
         problem=Problem(
             code="tensorflow-slow",
             what=f"TensorFlow did not load within {units.duration(limit_s)}.",
-            fix="The laptop may be very busy. Try again: the next trainer gets longer. `tandem doctor` tries "
-            "TensorFlow alone.",
+            fix="The laptop may be very busy. Close other programs and try again; Tandem will wait longer. "
+            "`tandem doctor` tests whether TensorFlow loads.",
         ),
     )
 
