@@ -155,12 +155,12 @@ def eagerly(loss: Any, rate: float = 0.05) -> Outcome:
     return Outcome([model], {name: np.divide(value, 64) for name, value in history.history.items()})
 
 
-@scenario(gathers=True)
+@scenario(told="computes each batch whole")
 def loss_of_the_batch_eagerly(folder: Path) -> Outcome:
     return eagerly(lambda true, seen: ops.sqrt(ops.mean(ops.square(true - seen))))
 
 
-@scenario()
+@scenario(told="computes each batch whole")
 def sum_eagerly(folder: Path) -> Outcome:
     return eagerly(lambda true, seen: ops.sum(ops.square(true - seen)), rate=0.001)
 

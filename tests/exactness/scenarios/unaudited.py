@@ -86,6 +86,18 @@ def loss_divided_by_itself_eagerly(folder: Path) -> Outcome:
 
 
 @scenario(once=True, told="computes each batch whole")
+def term_that_begins_later_eagerly(folder: Path) -> Outcome:
+    calls: list[int] = []
+
+    def loss(true: Any, seen: Any) -> Any:
+        calls.append(1)
+        far = ops.mean(ops.square(true - seen))
+        return far + ops.std(seen) if len(calls) > 3 else far
+
+    return eagerly(loss)
+
+
+@scenario(once=True, told="computes each batch whole")
 def gradient_clipped_behind_a_closed_gate(folder: Path) -> Outcome:
     """No gradient flows there before the first step."""
     inputs = keras.Input((FEATURES,))

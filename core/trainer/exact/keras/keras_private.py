@@ -256,6 +256,13 @@ def metrics_in_order(model: Any, logs: Any) -> Any:
     return model._flatten_metrics_in_order(logs)
 
 
+def compiled_with(model: Any) -> list[Any]:
+    """The losses and metrics given to ``compile``, and None where one is left out."""
+    metrics = model._compile_metrics
+    given = [] if metrics is None else [metrics._user_metrics, metrics._user_weighted_metrics]
+    return list(flatten([model.loss, *given]))
+
+
 def layers_of(model: Any) -> list[Any]:
     """The model and every layer in it."""
     return list(model._flatten_layers())

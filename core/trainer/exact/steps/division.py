@@ -79,7 +79,7 @@ class Sharings:
             # Tracing would run the script's code once more, which the code may notice.
             name = "train_step" if self._is_training else "test_step"
             self.share_nothing(key, f"{name} runs eagerly, so its loss cannot be checked beforehand")
-        elif self._model.run_eagerly and (own := _own_layer(self._model)):
+        elif self._model.run_eagerly and (own := _own_code(self._model)):
             self.share_nothing(key, f"{own} runs eagerly, so it cannot be checked beforehand")
 
     def fits(self, key: str, batch: Batch) -> bool:
@@ -340,13 +340,19 @@ class Sharings:
         return replace(known, sums=known.sums | found) if self.at_tape else Sharing(whole=True)
 
 
-def _own_layer(model: Any) -> str:
-    """A layer with code from the script, or ``""``."""
+def _own_code(model: Any) -> str:
+    """What in a step of Keras' own runs code from the script, or ``""``."""
     for layer in private.layers_of(model):
-        kind = type(layer)
-        if not kind.__module__.startswith("keras.") or kind.__name__ == "Lambda":
+        functions = (getattr(layer, name, None) for name in ("activation", "activity_regularizer"))
+        if type(layer).__name__ == "Lambda" or any(map(_is_own, (layer, *functions))):
             return f"the model {model.name}" if layer is model else f"the layer {layer.name}"
-    return ""
+    return "a loss or metric of the script" if any(map(_is_own, private.compiled_with(model))) else ""
+
+
+def _is_own(part: Any) -> bool:
+    """Whether a function, or the class of an object, is from the script."""
+    module = getattr(part, "__module__", None) or type(part).__module__
+    return part is not None and not isinstance(part, str) and not module.startswith(("keras.", "tensorflow."))
 
 
 def _batch_is_fixed(model: Any) -> bool:

@@ -155,6 +155,10 @@ def main() -> None:
     stopping._set_monitor_op()
     if stopping.min_delta != -0.1:
         wrong.append("a callback that compares gives min_delta no sign any more")
+    compiled = keras.Sequential()
+    compiled.compile(loss="mse", metrics=["mae"], weighted_metrics=[None])
+    if private.compiled_with(compiled) != ["mse", "mae", None]:
+        wrong.append("_compile_metrics has not what compile got in _user_metrics and _user_weighted_metrics")
     if not private.is_default(Callback().on_train_batch_end):
         wrong.append("a callback's unused hook does not count as default")
     print(json.dumps(wrong))
