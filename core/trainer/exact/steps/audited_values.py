@@ -21,6 +21,9 @@ _OF_ALL = 3e-7
 """Relative to the norm of all gradients: if summands cancel out in one gradient, their rounding remains.
 Smaller differences count only if the weights' last bits show less rounding than that."""
 _TIMES = 8.0
+_TIMES_NORMALISED = 16.0
+"""If a batch's mean and variance are in the step: their rounding moves all rows alike, by more than other last
+bits of the weights if the rows have few different values (9 times was measured)."""
 _LONG = 8192
 """From this number of summands on, both limits grow with it: float32 sums of so many round in one direction,
 while changes of their last bits average out."""
@@ -106,6 +109,7 @@ class AuditedValues:
         sums, sizes = traced.course.sums, traced.record.sizes
         self._longer = {place: sums.get(size, ONE).longer(rows) for place, size in sizes.items()}
         """Factors for gradients' limits, by place."""
+        self._times = _TIMES_NORMALISED if traced.record.moments else _TIMES
         self._own = {
             id(variable.handle): metric.name
             for listed in private.every_metric(model)
@@ -146,7 +150,7 @@ class AuditedValues:
                 rounding = least + _OF_ALL * total
                 numbers = np.append(row[1:], size)  # A common factor hardly shows in the waves.
                 found[of_gradient(place)] = AuditedValue(
-                    "gradients", numbers, rounding, _TIMES * longer, least
+                    "gradients", numbers, rounding, self._times * longer, least
                 )
         for place, (handle, name, before) in enumerate(
             zip(self._handles, self._names, self._before, strict=True)
