@@ -22,8 +22,8 @@ _OF_ALL = 3e-7
 Smaller differences count only if the weights' last bits show less rounding than that."""
 _TIMES = 8.0
 _TIMES_NORMALISED = 16.0
-"""If a batch's mean and variance are in the step: their rounding moves all rows alike, by more than other last
-bits of the weights if the rows have few different values (9 times was measured)."""
+"""If a batch's mean and variance are in the step: their rounding moves all rows alike, and more than other
+last bits of the weights do if the rows have few different values (9 times was measured)."""
 _LONG = 8192
 """From this number of summands on, both limits grow with it: float32 sums of so many round in one direction,
 while changes of their last bits average out."""
