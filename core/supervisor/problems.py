@@ -64,7 +64,7 @@ def died(status: int, *, booted: bool, cluster: bool, memory: bool, tail: str) -
             problem=Problem(
                 code="tensorflow-broken",
                 what=f"The trainer ended while TensorFlow was loading ({_status(status)}).",
-                fix="`tandem doctor` tries TensorFlow and says what is wrong with it.",
+                fix="`tandem doctor --deep` loads TensorFlow and says what is wrong with it.",
                 detail=tail,
             ),
         )
@@ -144,7 +144,7 @@ def slow_boot(limit_s: float) -> Exit:
             code="tensorflow-slow",
             what=f"TensorFlow did not load within {units.duration(limit_s)}.",
             fix="The laptop may be very busy. Close other programs and try again; Tandem will wait longer. "
-            "`tandem doctor` tests whether TensorFlow loads.",
+            "`tandem doctor --deep` tests whether TensorFlow loads.",
         ),
     )
 

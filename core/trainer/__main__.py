@@ -157,7 +157,7 @@ def _tensorflow_broken(error: BaseException) -> Exit:
         problem=Problem(
             code="tensorflow-broken",
             what=f"TensorFlow cannot be loaded here: {type(error).__name__}: {str(error)[:300]}",
-            fix="Install Tandem again; `tandem doctor` shows what is wrong with TensorFlow.",
+            fix="Install Tandem again; `tandem doctor --deep` shows what is wrong with TensorFlow.",
         ),
     )
 
