@@ -326,7 +326,6 @@ def soak(soak: Soak, minutes: float) -> None:
     assert set(digests) == set(NAMES) and len(set(digests.values())) == 1, digests
     said = [soak.printed(host, run) for host in range(3)]
     assert said[0] and said == [said[0]] * 3, said
-    has_every_epoch(soak.folder / TOGETHER)
     got = trained(anna, run)
     soak.say("one machine trains undisturbed, to compare")
     alone = soak.train("alone")
@@ -335,6 +334,7 @@ def soak(soak: Soak, minutes: float) -> None:
     assert got.keys() == wanted.keys() and got
     most = max(float(np.abs(got[name] - wanted[name]).max()) for name in wanted)
     assert most <= CLOSE, most
+    has_every_epoch(soak.folder / TOGETHER)
     for host, agent in enumerate(soak.them):
         assert len(agent.trainers()) <= 1  # loaded ahead
         faults.listens_alone(soak.lab.network, host)

@@ -340,7 +340,8 @@ def has_every_epoch(folder: Path) -> None:
     """The logs and models that the script's callbacks wrote there are complete."""
     for name in ("log.csv", "anew.csv"):
         with (folder / name).open() as file:
-            assert [line["epoch"] for line in csv.DictReader(file)] == [str(each) for each in range(EPOCHS)]
+            epochs = [line["epoch"] for line in csv.DictReader(file)]
+        assert epochs == [str(each) for each in range(EPOCHS)], f"{name}: {epochs}"
     models = sorted((folder / "models").iterdir())
     assert [path.name for path in models] == [f"{epoch:02d}.keras" for epoch in range(1, EPOCHS + 1)]
     assert all(map(saved, models))
