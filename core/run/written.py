@@ -58,6 +58,13 @@ class WrittenFiles(NamedTuple):
     files: Manifest
 
 
+class _Brought(msgspec.Struct, frozen=True):
+    """The files that came with a checkpoint, by its digest."""
+
+    checkpoint: str
+    files: Manifest
+
+
 class OwnFiles(NamedTuple):
     """``changed``: paths beside the user's own script that changed since the training began. ``replaced``:
     the folder for those that are replaced."""
@@ -117,6 +124,27 @@ def keep(work: Path, project: Manifest, run: Path, before: Manifest | None = Non
             new = manifest_of("", set(found.files).difference(before.files))
             write_atomically(place / _NEW_LIST, wire.to_json(new))
         write_atomically(place / _LIST, wire.to_json(found))
+
+
+def brought(run: Path) -> Path:
+    """Where to put the files that another laptop's script wrote."""
+    return run / run_folder.BROUGHT / _FILES
+
+
+def keep_brought(run: Path, checkpoint: str, files: Manifest) -> WrittenFiles:
+    """The files lie in their place: note with which checkpoint they came. Raises ``OSError``."""
+    write_atomically(run / run_folder.BROUGHT / _LIST, wire.to_json(_Brought(checkpoint, files)))
+    return WrittenFiles(brought(run), files)
+
+
+def find_brought(run: Path, checkpoint: str) -> WrittenFiles | None:
+    """The files that came with that checkpoint when an earlier attempt fetched it."""
+    with suppress(OSError, NotRegular, msgspec.DecodeError):
+        with open_regular(run / run_folder.BROUGHT / _LIST) as file:
+            kept = wire.from_json(file.read(), _Brought)
+        if kept.checkpoint == checkpoint:
+            return WrittenFiles(brought(run), kept.files)
+    return None
 
 
 def find_instead(run: Path, coming: Manifest) -> WrittenFiles | None:

@@ -135,7 +135,7 @@ class CheckpointDriver:
         await search.ask(())
         while (found := search.best) is not None:
             with contextlib.suppress(TandemError):
-                return FetchedCheckpoint(found, await search.fetch(found), ())
+                return FetchedCheckpoint(found, await search.fetch(found), (), search.written)
             search.leave_aside(found)
         return None
 

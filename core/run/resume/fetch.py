@@ -88,7 +88,7 @@ class CheckpointSearch:
         self._patience: asyncio.Timeout | None = None
         """The time limit of the transfer under way."""
         self.written: WrittenFiles | None = None
-        """The script's files that came with the newest fetched checkpoint."""
+        """The script's files that came with the checkpoint that was last fetched."""
         self.unwritten: TandemError | OSError | None = None
         """Why they did not come."""
 
@@ -144,6 +144,9 @@ class CheckpointSearch:
                 what="Its files here are damaged.",
                 fix="Start the training again, or resume it on a laptop that has another checkpoint.",
             )
+        # An earlier attempt may have fetched it from a laptop whose script had written more.
+        run = self._context.folder(self.run)
+        self.written = await self._context.files.do(written.find_brought, run, found.files.digest)
         return here
 
     def _own(self) -> list[FoundCheckpoint]:
@@ -204,7 +207,7 @@ class CheckpointSearch:
             await self._context.files.do(self._keep_recorded, found)
             if found.written is not None:
                 try:
-                    self.written = await self._bring(device, found.written)
+                    self.written = await self._bring(device, found.files.digest, found.written)
                 except (TandemError, OSError) as error:  # The checkpoint counts without it.
                     self.unwritten = error
             return here
@@ -212,11 +215,13 @@ class CheckpointSearch:
             self._from = self._coming = None
             self._context.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
 
-    async def _bring(self, device: DeviceId, files: Manifest) -> WrittenFiles:
+    async def _bring(self, device: DeviceId, checkpoint: str, files: Manifest) -> WrittenFiles:
         """Fetch what the script wrote. Raises ``TandemError``, ``OSError``."""
         receipt = await self._context.files.do(self._begin_written, files)
         await self._transfer(device, receipt)
-        return WrittenFiles(await self._context.files.do(receipt.finish), files)
+        await self._context.files.do(receipt.finish)
+        run = self._context.folder(self.run)
+        return await self._context.files.do(written.keep_brought, run, checkpoint, files)
 
     async def _transfer(
         self, device: DeviceId, receipt: Receipt, on_piece: Callable[[], None] = lambda: None
@@ -255,7 +260,7 @@ class CheckpointSearch:
         """On the files' thread."""
         folder = self._context.folder(self.run)
         remove_tree(folder / BROUGHT)
-        return Receipt(files, folder / INCOMING / files.digest, folder / BROUGHT)
+        return Receipt(files, folder / INCOMING / files.digest, written.brought(folder))
 
     def _keep_recorded(self, found: FoundCheckpoint) -> None:
         """On the files' thread. The checkpoint counts without it."""

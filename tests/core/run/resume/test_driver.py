@@ -259,6 +259,23 @@ async def test_the_newest_counts_even_if_what_the_script_wrote_does_not_come_wit
     assert "The files that the script wrote on Ben did not come" in remarks(anna)
 
 
+async def test_what_came_with_a_checkpoint_is_there_for_the_next_try_as_well(lan: Lan, spec: RunSpec) -> None:
+    """The first try makes no step, and the checkpoint that it fetched is here by then."""
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(anna, run), 40)
+    keep(kept(ben, run), 60)
+    work = write(ben.home.folder / "work", {"log.csv": "1"})
+    written.keep(work, manifest_of("", ()), kept(ben, run).parent)
+    for _ in range(2):
+        await anna.runs.start(replace(spec, resume=run, solo=True))
+        await lan.wait_until(lambda: anna.runs_a_trainer)
+        wrote = Path(anna.trainers[-1].train.folder) / "log.csv"
+        assert wrote.read_text() == "1"
+        await stop(lan, "Anna")
+        wrote.unlink()
+
+
 async def test_stop_ends_the_fetching_and_the_next_try_is_answered(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
