@@ -184,9 +184,16 @@ def share_of(run: Run, device: DeviceId) -> Share | None:
     if plan.strategy != "managed" or len(plan.members) < 2 or member.left is not None:
         return None
     if progress is not None and progress.share is not None:
-        whole = progress.rows
-        if 0 <= progress.share <= whole > 0:
-            return Share(progress.share, whole, measured=True)
+        rows, whole = progress.share, progress.rows
+        told = [each.whole or each.progress for each in run.staying.values()]
+        known = [each for each in told if each is not None and each.share is not None]
+        if len(known) == len(told) and sum(each.share or 0 for each in known) != whole:
+            # The shares have just changed, and only the newest report tells.
+            newest = max(known, key=lambda each: (each.fit, each.step))
+            if newest is not progress:
+                rows = whole - (newest.share or 0) if len(known) == 2 else -1
+        if 0 <= rows <= whole > 0:
+            return Share(rows, whole, measured=True)
     total = sum(each.share for each in plan.members)
     return None if plan.balance or total <= 0 else Share(plan.member(device).share, total, measured=False)
 

@@ -157,6 +157,10 @@ def test_the_present_share_of_the_batch() -> None:
     assert run_words.share_words(balanced, ME) == "", "not known yet"
     moving = replace(balanced, members={ME: member(50), OTHER: member(16)})
     assert run_words.share_words(moving, ME) == "50 of 64 rows"
+    later = MemberState(progress=replace(HALF, share=30, samples_s=640.0, step_s=0.1, step=HALF.step + 1))
+    changing = replace(moving, members={ME: member(50), OTHER: later})
+    assert run_words.share_words(changing, OTHER) == "30 of 64 rows"
+    assert run_words.share_words(changing, ME) == "34 of 64 rows", "together they are the batch"
     for odd in (member(65), member(-1), member(5, None), member(5, float("inf")), member(5, float("nan"))):
         assert run_words.share_words(replace(moving, members={**moving.members, ME: odd}), ME) == ""
     assert run_words.share_words(replace(moving, plan=replace(fixed, strategy="own")), ME) == ""
@@ -167,7 +171,7 @@ def test_the_end_says_what_was_expected_and_what_came_out() -> None:
     summary = Summary(expectation=expectation, settled=Settled(step_s=0.2, wire_s=0.15))
     expected, advice = run_words.summary_lines(summary, {ME: "here"}, "", plan(OTHER))
     assert expected.startswith("Expected 1.4×, measured 0.5× the speed of here alone")
-    assert "Or meet rarely (--sync rare: about 1.4× as fast, 1.3 to 1.7×); the result is then not" in advice
+    assert "Or meet rarely (--sync rare: about 1.4× as fast, 1.2 to 1.7×); the result is then not" in advice
     assert run_words.summary_lines(summary, {}, "") == []
 
 
