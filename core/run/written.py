@@ -31,6 +31,7 @@ from core.runtime.removal import remove_tree
 from core.vocabulary import run_folder, wire
 from core.vocabulary.data import may_carry_code
 from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import ProjectId
 from core.vocabulary.manifest import Manifest, ProjectFile, check_files, find_collision, manifest_of
 from core.vocabulary.paths import folded_path, shown
 from core.vocabulary.text import listed
@@ -61,7 +62,7 @@ class WrittenFiles(NamedTuple):
 class _Brought(msgspec.Struct, frozen=True):
     """The files that came with a checkpoint, by its digest."""
 
-    checkpoint: str
+    checkpoint: ProjectId
     files: Manifest
 
 
@@ -131,13 +132,13 @@ def brought(run: Path) -> Path:
     return run / run_folder.BROUGHT / _FILES
 
 
-def keep_brought(run: Path, checkpoint: str, files: Manifest) -> WrittenFiles:
+def keep_brought(run: Path, checkpoint: ProjectId, files: Manifest) -> WrittenFiles:
     """The files lie in their place: note with which checkpoint they came. Raises ``OSError``."""
     write_atomically(run / run_folder.BROUGHT / _LIST, wire.to_json(_Brought(checkpoint, files)))
     return WrittenFiles(brought(run), files)
 
 
-def find_brought(run: Path, checkpoint: str) -> WrittenFiles | None:
+def find_brought(run: Path, checkpoint: ProjectId) -> WrittenFiles | None:
     """The files that came with that checkpoint when an earlier attempt fetched it."""
     with suppress(OSError, NotRegular, msgspec.DecodeError):
         with open_regular(run / run_folder.BROUGHT / _LIST) as file:

@@ -21,7 +21,7 @@ from core.runtime.regular_file import NotRegular
 from core.runtime.removal import remove_tree
 from core.vocabulary import run_folder, wire
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import (
     CheckpointAsked,
@@ -215,7 +215,7 @@ class CheckpointSearch:
             self._from = self._coming = None
             self._context.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
 
-    async def _bring(self, device: DeviceId, checkpoint: str, files: Manifest) -> WrittenFiles:
+    async def _bring(self, device: DeviceId, checkpoint: ProjectId, files: Manifest) -> WrittenFiles:
         """Fetch what the script wrote. Raises ``TandemError``, ``OSError``."""
         receipt = await self._context.files.do(self._begin_written, files)
         await self._transfer(device, receipt)
