@@ -79,6 +79,10 @@ class Recorder:
         await self._disk.close()
         await self._reports.close()
 
+    async def settle(self) -> None:
+        """Wait until everything passed on so far is written."""
+        await self._disk.do(lambda: None)
+
     def is_recording(self, run: RunId) -> bool:
         return run in self._records
 

@@ -92,7 +92,7 @@ class NodeRuns:
         leftovers = Leftovers(self._context.store, home.runs, me)
         self.trimming = Trimming(leftovers, self._context.files, self._context.background)
         self._admission = Admission(self._context, trust)
-        self._checkpoints = CheckpointDriver(self._context)
+        self._checkpoints = CheckpointDriver(self._context, self.history.settle)
         self._held_request = HeldRequest()
         self.readiness = Readiness(
             self._context, self.warm, lambda: self._participant.starter if self._participant else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,11 +42,11 @@ class FetchedCheckpoint:
 
 
 class CheckpointDriver:
-    """One per node."""
+    """One per node. ``settle``: as in ``CheckpointServer``."""
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: RunContext, settle: Callable[[], Awaitable[None]]) -> None:
         self._context = context
-        self._server = CheckpointServer(context)
+        self._server = CheckpointServer(context, settle)
         self._asking = Background()
         """Questions that may outlive their asker: closing the node does not wait for their answers."""
         self._fetching: CheckpointSearch | None = None

@@ -7,7 +7,7 @@ checkpoint is hashed first, and again by the laptop that fetches it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,10 +43,12 @@ class _Found(NamedTuple):
 
 
 class CheckpointServer:
-    """One answer at a time for each device; a newer question ends the current offer."""
+    """One answer at a time for each device; a newer question ends the current offer. ``settle``: waits until
+    everything recorded so far is on the disk."""
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: RunContext, settle: Callable[[], Awaitable[None]]) -> None:
         self._context = context
+        self._settle = settle
         self._asked: dict[DeviceId, CheckpointAsked | CheckpointWanted] = {}
         self._busy: set[DeviceId] = set()
         self._offers: dict[DeviceId, Callable[[], object]] = {}
@@ -74,6 +76,7 @@ class CheckpointServer:
     async def _answer(self, device: DeviceId, message: CheckpointAsked | CheckpointWanted) -> None:
         if isinstance(message, CheckpointWanted) and message.checkpoint is None:
             return
+        await self._settle()
         found = await self._context.files.do(self._find, device, message)
         if found is None:
             self._context.links.send(device, CheckpointTold(run=message.run))

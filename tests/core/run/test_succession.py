@@ -314,6 +314,7 @@ async def test_the_starters_record_has_the_steps_that_were_done_without_it(two: 
     checkpoint_store.clear(anna.home.runs / run / run_folder.CHECKPOINTS)  # as if it had come to none
     two.lose(anna, ben, LOST)
     alone = await goes_on(two, run, ben, step=70)
+    ben.runs.history._disk.post(time.sleep, 0.5)  # slow: what follows waits to be written
     epoch = EpochEnd(at_s=9.0, fit=1, epoch=1, epochs=9, step=68, seconds=1.0)
     ben.trainers[-1].say(EpochEnded(epoch=epoch))
     ben.trainers[-1].say(Progressed(progress=replace(STEP, fit=1, epoch=2, batch=1, done=69)))
