@@ -26,7 +26,7 @@ def test_the_script_runs_in_the_strategys_scope(record: dict[str, Any]) -> None:
 
 def test_fit_and_evaluate_are_reported(record: dict[str, Any]) -> None:
     heard = record["heard"]
-    assert heard[0] == ["fit", 2, 20, 64, 0, 0]
+    assert heard[0] == ["fit", 2, 20, 64, 0, 0, ""]
     assert [said for said in heard if said[0] == "epoch"][:2] == [
         ["epoch", epoch, loss] for epoch, loss in enumerate(record["losses"])
     ]
