@@ -78,6 +78,17 @@ async def stopped(lan: Lan, spec: RunSpec, *names: str) -> RunId:
     return run
 
 
+async def with_more_on_ben(lan: Lan, spec: RunSpec) -> RunId:
+    """A run of which Ben's laptop has the newest checkpoint, and a log."""
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(anna, run), 40)
+    keep(kept(ben, run), 60)
+    work = write(ben.home.folder / "work", {"log.csv": "1"})
+    written.keep(work, manifest_of("", ()), kept(ben, run).parent)
+    return run
+
+
 def content(folder: str | Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
@@ -227,11 +238,7 @@ async def test_the_newest_counts_even_if_what_the_script_wrote_does_not_come_wit
     lan: Lan, spec: RunSpec, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben = lan.nodes.values()
-    run = await stopped(lan, spec, "Anna", "Ben")
-    keep(kept(anna, run), 40)
-    keep(kept(ben, run), 60)
-    work = write(ben.home.folder / "work", {"log.csv": "1"})
-    written.keep(work, manifest_of("", ()), kept(ben, run).parent)
+    run = await with_more_on_ben(lan, spec)
     wrote = written.find(kept(ben, run).parent)
     assert wrote is not None
     block, finish, failed = ben.files.block, Receipt.finish, list[str]()
@@ -261,12 +268,8 @@ async def test_the_newest_counts_even_if_what_the_script_wrote_does_not_come_wit
 
 async def test_what_came_with_a_checkpoint_is_there_for_the_next_try_as_well(lan: Lan, spec: RunSpec) -> None:
     """The first try makes no step, and the checkpoint that it fetched is here by then."""
-    anna, ben = lan.nodes.values()
-    run = await stopped(lan, spec, "Anna", "Ben")
-    keep(kept(anna, run), 40)
-    keep(kept(ben, run), 60)
-    work = write(ben.home.folder / "work", {"log.csv": "1"})
-    written.keep(work, manifest_of("", ()), kept(ben, run).parent)
+    anna = lan.nodes["Anna"]
+    run = await with_more_on_ben(lan, spec)
     for _ in range(2):
         await anna.runs.start(replace(spec, resume=run, solo=True))
         await lan.wait_until(lambda: anna.runs_a_trainer)
