@@ -36,7 +36,7 @@ class TrialCurves(Fold):
         self._sweep: SweepId | None = None
         self._lines: tuple[TrialLine, ...] = ()
         self._read: dict[int, tuple[TrialLine, RunPoints, dict[DeviceId, str]]] = {}
-        """By a trial's number: its line when its record was read, the points, and its laptops' names."""
+        """Each trial's line when its record was read, its points and laptops' names, by trial number."""
         self._reading = False
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(self._look)

@@ -126,7 +126,7 @@ class Subcommand(NamedTuple):
 
 
 DECLARED: dict[str, Subcommand] = {}
-"""By the names of their functions."""
+"""Subcommands by the names of their functions."""
 
 
 def argument(*names: str, completer: Completer | None = None, **options: Any) -> Parameter:

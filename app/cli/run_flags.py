@@ -95,7 +95,7 @@ FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-"""By field of ``RunOptions``."""
+"""Flags by field of ``RunOptions``."""
 OF_A_MEMBER = ("wire", "sync", "away_s", "accept_differences")
 """The options of a member of a cluster's job: it asks nobody, and its network is its own."""
 

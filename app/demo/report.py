@@ -28,7 +28,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     loss_last: float | None = None
     val_accuracy: float | None = None
     weights_sha256: dict[str, str] = {}
-    """By node name."""
+    """Digests by node name."""
     strategy: str = ""
     exchange: str = ""
     """How the members exchanged gradients: see ``core.vocabulary.plan.Exchange``."""

@@ -45,7 +45,7 @@ def name_of(option: Declared) -> str:
 
 
 def fields(options: Sequence[Declared], text: str, *, several: bool) -> tuple[Field, ...]:
-    """Of the options that a field can stand for. ``several``: commas separate values to try."""
+    """Return fields for the options that can have one. ``several``: commas separate values to try."""
     words = split(text)
     if isinstance(words, Problem):
         words = ()
@@ -64,7 +64,7 @@ def fields(options: Sequence[Declared], text: str, *, several: bool) -> tuple[Fi
 
 
 def value_of(words: Sequence[str], option: Declared) -> str:
-    """Of an option, as given; without that, the default."""
+    """Return an option's value as given, or its default."""
     places, value = _given(words, option)
     return value if places else option.default
 

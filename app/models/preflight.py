@@ -369,7 +369,7 @@ def _told(
 
 
 def disk_level(device: Device) -> _Level | None:
-    """By the doctor's own limits; None if nothing is reported."""
+    """Judge free space by the doctor's own limits; None if nothing is reported."""
     free = device.reading.disk_free_bytes if device.reading is not None else None
     if free is None:
         return None

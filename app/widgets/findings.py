@@ -20,7 +20,7 @@ from core.vocabulary.answers import Finding
 
 SIGNS = {"ok": ("✓", "good"), "note": ("•", "faint"), "warning": ("!", "warning"), "error": ("✗", "bad")}
 ACTIONS = {"differences-accepted": "Withdraw", "file-only-here": "Send along"}
-"""By code: a finding's button text if it is not Mend."""
+"""Button texts of findings if not Mend, by code."""
 SPOKEN = {"ok": "All right", "note": "Note", "warning": "Warning", "error": "Error"}
 
 

@@ -10,7 +10,7 @@ class LeftShares:
 
     def __init__(self) -> None:
         self._parts: dict[int, float] = {}
-        """By rank, of those that left: the share per share of the others together."""
+        """Share of each rank that left, per share of the others together."""
 
     def leave(self, shares: Sequence[int], there: Sequence[int]) -> tuple[int, ...]:
         """Only the ranks ``there`` are left. ``shares``: the last ones before. Returns the next ones."""

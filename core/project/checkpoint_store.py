@@ -63,7 +63,7 @@ class Exactness(msgspec.Struct, frozen=True, kw_only=True):
     """Ways in which it may differ from one machine's, in sentences."""
     audits: Audits | None = None
     unaudited: Unaudited = ""
-    """Of the model in the fit under way, or in the last one."""
+    """How unaudited steps were shared, for the model in the fit under way or in the last one."""
     met_every: MetEvery = 0
     """As in ``Summary``, like ``sent_bits``."""
     sent_bits: SentBits = 0

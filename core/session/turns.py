@@ -38,7 +38,7 @@ class Arrivals:
         return bool(came)
 
     def limit(self, until_s: float | None) -> None:
-        """By ``time.monotonic``; None: no limit."""
+        """Set the limit, a time of ``time.monotonic``; None: no limit."""
         if until_s != self._until_s:
             self._stream.limit(until_s)
             self._until_s = until_s

@@ -62,7 +62,7 @@ class Standstill:
     _shown: set[Place] = field(default_factory=set)
     """Places whose stack was shown."""
     _received: dict[int, deque[tuple[float, int]]] = field(default_factory=dict)
-    """By rank: when, and how many bytes had come by then."""
+    """Times, each with the bytes received by then, by rank."""
 
     def __post_init__(self) -> None:
         self._since_s = self.now_s

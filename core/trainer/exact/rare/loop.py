@@ -31,7 +31,7 @@ class RareLoop(Loop):
         self._rounds = Rounds(engine, model, meet_every(engine.sync) or 0)
         self._nobody = _BetweenMeetings(engine.rank, engine.members)
         self._alone: dict[str, tuple[Traced, Traced]] = {}
-        """By spec: an exact step, and the step without exchange that was made from it."""
+        """Exact steps, each with the step without exchange made from it, by spec."""
         self._fit: Any = None
         self._by_batch = False
 

@@ -112,7 +112,7 @@ class FitProgress:
     logs_before: dict[str, float] = field(default_factory=dict)
     """The checkpoint's logs, until there are newer ones."""
     unaudited: Unaudited = ""
-    """Of the model's steps before the training was resumed in this fit."""
+    """How unaudited steps of the model were shared before this fit was resumed."""
     _epoch: int = 0
     _history: Any = None
     _iterator: Positioned | None = None

@@ -51,7 +51,7 @@ class Engine:
         """Models trained by a shared fit or train_on_batch, in order."""
         self.predictors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.predicted: weakref.WeakKeyDictionary[Any, tuple[int, float]] = weakref.WeakKeyDictionary()
-        """By model: batches of several rows that members predicted, and seconds that checking them took."""
+        """Batches of several rows that members predicted, and seconds that checking them took, by model."""
         self.stopping = False
         self.is_local = False
         """Whether a callback is running that must not wait for other members."""

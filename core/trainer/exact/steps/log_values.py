@@ -19,7 +19,7 @@ from core.trainer.exact.steps.result import Traced
 
 
 def of_metrics(step: Any, variables: Iterable[Any]) -> dict[str, Callable[[], Any]]:
-    """By name, functions that compute a traced step's logs from the present values of metrics' variables."""
+    """Functions that compute a traced step's logs from the present values of metrics' variables, by name."""
     logs = step.graph.structured_outputs.logs
     outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
     metrics = {id(variable.handle) for variable in variables}
