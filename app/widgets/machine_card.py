@@ -6,9 +6,9 @@ from app.models import readings, stragglers
 from app.models.readings import ReadingLine
 from app.models.stragglers import StepTime
 from app.widgets.card import ByKey, Card, column, row
-from app.widgets.gauge import ReadingBar
 from app.widgets.history import UseHistory
 from app.widgets.labels import ElidedLabel, Label
+from app.widgets.reading_bar import ReadingBar
 from app.words import device_words
 from core.vocabulary import units
 from core.vocabulary.readings import Hardware, Reading
