@@ -28,7 +28,7 @@ class MachineCard(Card):
         self.missing = Label(_WAITING_FOR_FIRST, "faint", wraps=True)
         self._most_bytes_s = 0.0
         lines = column()
-        self.gauges = ByKey(lines, ReadingBar)
+        self.bars = ByKey(lines, ReadingBar)
         self.history = UseHistory()
         self.history.hide()
         self.add(row(self.name, 1, self.state), self.hardware, self.missing, lines, self.history, 1)
@@ -49,20 +49,20 @@ class MachineCard(Card):
             lines.append(ReadingLine("Step", 1 - step.waiting, stragglers.step_words(step)))
             if step.share is not None:
                 lines.append(ReadingLine("Share", step.share.part, step.share.words))
-        elif "Step" in self.gauges:
+        elif "Step" in self.bars:
             lines.append(ReadingLine("Step", None, "no run here that reports its steps"))
         self.history.add(at_s, {line.name: line.part for line in lines if line.name in readings.KEPT})
         self.history.show()
-        self.gauges.keep(line.name for line in lines)
+        self.bars.keep(line.name for line in lines)
         for line in lines:
-            self.gauges[line.name].show_reading(line.part, line.words, alarm=line.alarm)
-            self.gauges[line.name].make_stale(False)
+            self.bars[line.name].show_reading(line.part, line.words, alarm=line.alarm)
+            self.bars[line.name].make_stale(False)
 
     def show_age(self, age_s: float | None, why: str) -> None:
         """Seconds since the last reading, None before the first; ``why`` there is none, if known."""
         stale = age_s is None or age_s > device_words.STALE_AFTER_S
-        for gauge in self.gauges.values():
-            gauge.make_stale(stale)
+        for bar in self.bars.values():
+            bar.make_stale(stale)
         self.missing.setVisible(stale)
         if age_s is not None and stale:
             self.missing.say(f"No reading for {units.duration(age_s)}. {why}".strip())

@@ -32,7 +32,7 @@ def view(qtbot: QtBot, bridge: Bridge, core: FakeCore, now_s: list[float]) -> It
 
 
 def words(view: MachinesView, device: str) -> dict[str, str]:
-    return {name: gauge.words for name, gauge in view.cards[device].gauges.items()}  # type: ignore[index]
+    return {name: bar.words for name, bar in view.cards[device].bars.items()}  # type: ignore[index]
 
 
 def test_this_laptop_alone_is_shown_with_a_hint(core: FakeCore, view: MachinesView) -> None:
@@ -46,7 +46,7 @@ def test_this_laptop_alone_is_shown_with_a_hint(core: FakeCore, view: MachinesVi
 def test_a_laptop_without_a_gpu_says_so_and_why(core: FakeCore, view: MachinesView) -> None:
     core.happen(world.told(ME, world.reading(no_gpu="CPU only: no driver was found")))
     assert words(view, ME)["GPU"] == "none: no driver was found"
-    assert view.cards[ME].gauges["GPU"].part is None
+    assert view.cards[ME].bars["GPU"].part is None
 
 
 def test_a_gpu_that_does_not_say_its_use_says_why(core: FakeCore, view: MachinesView) -> None:
@@ -70,7 +70,7 @@ def test_a_laptop_that_falls_silent_turns_grey_with_its_age(
     core.happen(world.lost())
     assert view.cards[OTHER].missing.isVisible()
     assert view.cards[OTHER].missing.text().startswith("No reading for 12 s. It fell silent 9 s ago.")
-    assert all(gauge._stale for gauge in view.cards[OTHER].gauges.values())
+    assert all(bar._stale for bar in view.cards[OTHER].bars.values())
 
 
 def test_a_laptop_that_comes_back_is_live_again(
@@ -81,7 +81,7 @@ def test_a_laptop_that_comes_back_is_live_again(
     core.happen(world.lost())
     core.happen(*world.linked(), world.told(OTHER, world.reading(7.0)))
     assert not view.cards[OTHER].missing.isVisible()
-    assert not any(gauge._stale for gauge in view.cards[OTHER].gauges.values())
+    assert not any(bar._stale for bar in view.cards[OTHER].bars.values())
 
 
 def test_who_waits_for_whom_is_said(core: FakeCore, view: MachinesView, now_s: list[float]) -> None:
