@@ -9,6 +9,7 @@ weights, and have trained with the same sequence of batches: those of one machin
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import random
 import shutil
@@ -332,9 +333,10 @@ def soak(soak: Soak, minutes: float) -> None:
     assert (phase := anna.ends(alone, 4 * TRAINED_S)) == Finished(), phase
     wanted = trained(anna, alone)
     assert got.keys() == wanted.keys() and got
+    has_every_epoch(soak.folder / TOGETHER)
+    compare_logs(soak.folder / TOGETHER, soak.folder / "alone")
     most = max(float(np.abs(got[name] - wanted[name]).max()) for name in wanted)
     assert most <= CLOSE, most
-    has_every_epoch(soak.folder / TOGETHER)
     for host, agent in enumerate(soak.them):
         assert len(agent.trainers()) <= 1  # loaded ahead
         faults.listens_alone(soak.lab.network, host)
@@ -344,6 +346,16 @@ def soak(soak: Soak, minutes: float) -> None:
         f"{soak.befallen.total()} faults; finished, equal on all three, with one machine's batches and every "
         f"file, within {most:.1e} of its weights"
     )
+
+
+def compare_logs(together: Path, alone: Path) -> None:
+    """Each epoch had one machine's batches and losses; where not, tells which epoch was the first."""
+    got, wanted = (list(csv.DictReader((folder / "log.csv").open())) for folder in (together, alone))
+    apart = [
+        {name: float(ours[name]) - float(theirs[name]) for name in theirs}
+        for ours, theirs in zip(got, wanted, strict=True)
+    ]
+    assert all(abs(value) <= CLOSE for epoch in apart for value in epoch.values()), apart
 
 
 def main() -> int:
