@@ -200,7 +200,7 @@ class MyCard(Card):
         self.name.say(me.name)
         self.state.say("This laptop · training" if busy else "This laptop")
         addresses = words.in_the_network(me.addresses)
-        self.where.say(words.addresses_words(addresses, 3) or "In no network")
+        self.where.say(words.addresses_words(addresses, 3) or "Not on a network")
         self.copy.setVisible(bool(addresses))
         self.hardware.say(words.hardware_words(me.hardware))
         self.use.say(words.use_words(me.reading))

@@ -85,7 +85,7 @@ class AddressCard(Card):
 
     def show_own(self, addresses: tuple[str, ...]) -> None:
         where = ", ".join(in_the_network(addresses)[:3])
-        self.own.say(f"This laptop's own address: {where}" if where else "This laptop is in no network.")
+        self.own.say(f"This laptop's own address: {where}" if where else "This laptop is not on a network.")
 
     def show_problem(self, problem: Problem | None) -> None:
         self.problem.show_problem(problem)

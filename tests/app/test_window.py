@@ -12,6 +12,7 @@ from app.widgets.navigation import ScreenEntry
 from app.widgets.notice_bar import NoticeButton
 from app.widgets.sheet import Sheet
 from app.window import Window
+from core.discovery.presence import no_network
 from core.vocabulary import events as ev
 from core.vocabulary.events import Event
 from core.vocabulary.settings import Theme
@@ -136,6 +137,17 @@ def test_a_theme_holds_where_the_platform_offers_none(qtbot: QtBot, window: Wind
         qtbot.waitUntil(lambda: theme.colours().accent in window.navigation.styleSheet())
     finally:
         theme.use("system")
+
+
+def test_the_notice_that_there_is_no_network_goes_when_there_is_one(
+    window: Window, bridge: Bridge, core: FakeCore
+) -> None:
+    bridge.changed.connect(lambda events, state: window.show_state(state, events))
+    core.happen(ev.AddressesChanged(addresses=()), ev.NoticeRaised(problem=no_network(())))
+    bar = window._notices
+    assert bar is not None and not bar.isHidden()
+    core.happen(ev.AddressesChanged(addresses=("10.0.0.5:27600",)))
+    assert bar.isHidden()
 
 
 def test_a_notice_of_the_node_has_a_button_where_somebody_offers_one(

@@ -300,9 +300,12 @@ def test_a_forgotten_device_that_is_still_there_can_be_paired_again(
 
 def test_an_address_that_changes_is_shown(view: DevicesView, core: FakeCore) -> None:
     core.happen(ev.AddressesChanged(addresses=()))
-    assert view.mine.where.text() == "In no network"
+    assert view.mine.where.text() == "Not on a network"
     assert not view.mine.copy.isVisible()
-    assert "in no network" in view.by_address.own.text()
+    assert view.by_address.own.text() == "This laptop is not on a network."
+    core.happen(ev.AddressesChanged(addresses=("10.0.0.5:27600",)))
+    assert view.mine.where.text() == "10.0.0.5:27600"
+    assert view.by_address.own.text() == "This laptop's own address: 10.0.0.5:27600"
 
 
 def test_a_laptop_that_trains_says_so(view: DevicesView, core: FakeCore) -> None:

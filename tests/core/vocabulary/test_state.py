@@ -213,7 +213,7 @@ def test_a_device_renamed_during_a_run_has_the_new_name() -> None:
 
 
 def test_the_no_network_notice_ends_when_there_is_a_network() -> None:
-    alone = ev.NoticeRaised(problem=Problem(code="no-network", what="This laptop is in no network."))
+    alone = ev.NoticeRaised(problem=Problem(code="no-network", what="This laptop is not on a network."))
     other = ev.NoticeRaised(problem=PROBLEM)
     for addresses in ((), ("127.0.0.1:27600", "[::1]:27600")):
         state = after(alone, other, ev.AddressesChanged(addresses=addresses))
