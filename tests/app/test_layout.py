@@ -25,9 +25,12 @@ from pytestqt.qtbot import QtBot
 
 from app import theme
 from app.views.consent import ConsentSheet
+from app.views.lifecycle import ShutdownSheet
+from app.views.pairing import PairingSheet
 from app.views.runs import RunsView
 from app.views.settings import SettingsView
 from app.views.train import TrainView
+from app.views.welcome import WelcomeView
 from app.widgets.flow import Flow
 from app.widgets.navigation import DEVICES, MACHINES, RUNS, SCREENS, SETTINGS, TRAIN
 from app.widgets.page import Page
@@ -41,7 +44,7 @@ from core.vocabulary.phases import Finished
 from tests.app import world
 from tests.app.cli.test_sweep import BEGUN, finished
 from tests.app.fake_core import FakeCore
-from tests.app.laptops import consent_asked
+from tests.app.laptops import code_shown, consent_asked, pairing_began
 from tests.core.fake_node import ME, OTHER
 
 LONG = "Donaudampfschifffahrtsgesellschaft 笔记本电脑 кэмпъютар"
@@ -290,6 +293,29 @@ def test_a_question_can_be_answered_on_a_small_screen(qtbot: QtBot, window: Wind
     sheet.details.head.click()
     settle(qtbot)
     assert sheet.files.isVisible() and not out_of_reach(sheet)
+
+
+def test_the_first_steps_pairing_and_closing_can_be_used_on_a_small_screen(
+    qtbot: QtBot, window: Window, core: FakeCore
+) -> None:
+    window.resize(*SMALL)
+    welcome = WelcomeView(core.bridge)
+    window.show_page(welcome)
+    for step in range(welcome.steps.count()):
+        welcome.steps.setCurrentIndex(step)
+        welcome.show_state(core.state, ())
+        settle(qtbot)
+        assert welcome.isVisible() and not out_of_reach(window), step
+    pairing = PairingSheet(core.bridge, window.sheet_parent())
+    core.happen(pairing_began(), code_shown())
+    pairing.show_state(core.state, ())
+    qtbot.waitUntil(pairing.same.isEnabled, timeout=LIMIT_MS)
+    assert pairing.same.isVisible() and not out_of_reach(pairing) and not out_of_reach(window)
+    pairing.shut()
+    closing = ShutdownSheet(window.sheet_parent())
+    closing.ask(tray=True)
+    settle(qtbot)
+    assert closing.stay.isVisible() and not out_of_reach(closing) and not out_of_reach(window)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Literal
 
@@ -90,3 +91,9 @@ def test_twelve_runs_over_each_other_are_seen_and_told_apart(
     theme.use("system")
     assert len(set(shades)) == 12
     assert all(_contrast(shade, ground) >= 3 for shade in shades), "WCAG's least for graphics"
+
+
+def test_a_reports_curves_have_the_windows_colours() -> None:
+    script = (Path(theme.__file__).parents[1] / "resources" / "report" / "plots.js").read_text()
+    for palette in (theme.LIGHT, theme.DARK):
+        assert f"curves: {json.dumps(palette.curves)}" in script, palette.name

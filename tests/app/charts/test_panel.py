@@ -214,6 +214,20 @@ def test_smoothing_log_scale_and_time_change_the_look(qtbot: QtBot, panel: Chart
     assert plot.canvas.getPlotItem().getAxis("bottom").labelText == "time"
 
 
+def test_epochs_are_an_axis_of_all_plots(qtbot: QtBot, panel: ChartPanel) -> None:
+    points = RunPoints(plan())
+    for number in range(80):
+        told = step(number, loss=9.0 - number / 10, accuracy=number / 90)
+        inside = replace(told.progress, epoch=number // 20, batch=number % 20, steps_in_epoch=20)
+        points.on_event(replace(told, progress=inside))
+    shown(qtbot, panel, Source("now", points))
+    panel.bar.axis.setCurrentIndex(1)
+    loss, accuracy = panel.plots
+    qtbot.waitUntil(lambda: loss.range == accuracy.range == pytest.approx((0, 4), abs=0.1), timeout=LIMIT_MS)
+    assert list(loss.curves[0].raw.x[:2]) == pytest.approx([0.05, 0.1])
+    assert loss.canvas.getPlotItem().getAxis("bottom").labelText == "epoch"
+
+
 @pytest.mark.parametrize(
     ("later", "said"), [((), "training is NaN from step 7 on"), ((0.5,), "training was NaN at step 7")]
 )

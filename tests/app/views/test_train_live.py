@@ -35,6 +35,7 @@ from core.vocabulary.commands import (
 )
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
+from core.vocabulary.laptops import LaptopUsed
 from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, Plan, Resumption, RunSpec, TrialOf
 from core.vocabulary.progress import Diverged, LogLines, Settled
@@ -797,7 +798,8 @@ def test_a_window_opened_in_the_middle_gets_what_was_before(
     past = world.details(
         RunEntry(run=world.RUN, started_s=0.0, script="digits.py", phase=Finished()), steps=31
     )
-    core.answers[GetRun] = past
+    load = (LaptopUsed(device=OTHER, second=0.5, cpu_pct=20.0, gpu_pct=80.0),)
+    core.answers[GetRun] = replace(past, uses={OTHER: load})
     core.held = True
     view = made_view(qtbot, bridge)
     view.show_state(core.state, ())
@@ -807,6 +809,9 @@ def test_a_window_opened_in_the_middle_gets_what_was_before(
     core.flush()
     qtbot.waitUntil(lambda: LOSS in view.live.points.curves, timeout=LIMIT_MS)
     assert list(view.live.points.curves[LOSS].steps) == list(range(32))
+    core.happen(world.told(OTHER, world.reading(30.0, gpus=(world.gpu(60),))))
+    for name, values in ((GPU_USE, [80, 60]), (CPU_USE, [20, 30])):
+        assert list(view.live.points.curves[CurveKey(OTHER, name, False)].values) == values
     view.live.log.head.click()
     assert view.live.log.text.toPlainText() == "before\nafter"
     view.hide()
