@@ -30,6 +30,8 @@ _METRICS_NAMES: dict[str, set[str]] = {"CSVLogger": {"keys"}, "History": {"histo
 """Attributes of Keras' own callbacks whose texts are names of metrics."""
 _NAME = re.compile(r"\w[\w .:=%+-]{0,199}|(?:val_)?<lambda>")
 """A metric's name. Scripts name files after metrics, so no path matches, nor what a shell would interpret."""
+_LINES_BEFORE = "tandem_lines_before"
+"""A ``CSVLogger``'s attribute: how many lines its file had when the fit began."""
 _ABSENT = object()
 
 
@@ -115,23 +117,40 @@ def _named_by_code(cls: type) -> set[str]:
     return {name for method in methods for name in method.__code__.co_names}
 
 
-def before_train_begin(callbacks: Sequence[Any], epoch: int) -> None:
-    """Prepares logs for appending from `epoch` on: removes lines of epochs that will be trained again."""
+def note_logs(callbacks: Sequence[Any]) -> None:
+    """Call before a fit that does not resume: notes how long the logs already are, for its checkpoints."""
     for callback in callbacks:
         if isinstance(callback, keras.callbacks.CSVLogger):
-            if epoch or not callback.append:  # Otherwise all lines may be of earlier trainings.
-                _cut(Path(callback.filename), callback.sep, epoch)
+            lines = _lines(Path(callback.filename)) if callback.append else None
+            setattr(callback, _LINES_BEFORE, len(lines or ()))
+
+
+def before_train_begin(callbacks: Sequence[Any], epoch: int, states: Sequence[Any]) -> None:
+    """Prepares logs for appending from `epoch` on: removes lines of epochs that will be trained again.
+    ``states``: what ``capture`` returned for the callbacks."""
+    for number, callback in enumerate(callbacks):
+        if isinstance(callback, keras.callbacks.CSVLogger):
+            match states[number : number + 1]:
+                case [[_, {"tandem_lines_before": int(before)}]] if before >= 0:
+                    setattr(callback, _LINES_BEFORE, before)
+                    _cut(Path(callback.filename), callback.sep, epoch, before)
+                case _ if epoch or not callback.append:  # Otherwise all lines may be of earlier trainings.
+                    _cut(Path(callback.filename), callback.sep, epoch, 0)
             callback.append = True
 
 
-def _cut(log: Path, separator: str, epoch: int) -> None:
+def _lines(log: Path) -> list[str] | None:
     try:
-        lines = log.read_text().splitlines(keepends=True)
+        return log.read_text().splitlines(keepends=True)
     except (OSError, UnicodeDecodeError):
-        return  # The file is missing, or not on this disk.
+        return None  # The file is missing, or not on this disk.
+
+
+def _cut(log: Path, separator: str, epoch: int, before: int) -> None:
+    lines = _lines(log) or []
     kept, later = len(lines), math.inf
-    # Read backwards, and only while epochs go down: a log may hold earlier trainings, too.
-    while kept and epoch <= (number := _epoch_of(lines[kept - 1], separator)) < later:
+    # Read backwards, and only while epochs go down: elsewhere the log may hold more earlier trainings.
+    while kept > before and epoch <= (number := _epoch_of(lines[kept - 1], separator)) <= later:
         kept, later = kept - 1, number
     if kept < len(lines):
         log.write_text("".join(lines[:kept]))

@@ -171,7 +171,11 @@ class FitProgress:
             return
         if self.resumed is not None:
             randomness.restore(self.resumed["random"]["fit"])
-            callback_state.before_train_begin(self.callbacks, self.resumed["epoch"])
+            callback_state.before_train_begin(
+                self.callbacks, self.resumed["epoch"], self.resumed["callbacks"]
+            )
+        else:
+            callback_state.note_logs(self.callbacks)
         self._random = randomness.capture()
 
     def over(self) -> None:

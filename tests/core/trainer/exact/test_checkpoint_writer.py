@@ -223,10 +223,18 @@ many.add_finished(401, {})
 told["many"] = len(many._finished)
 told["said"] = said
 
-def logged(epoch, before, append):
+def logged(epoch, before, append, earlier=None):
     log = base / "log.csv"
+    csv, states = keras.callbacks.CSVLogger(str(log), append=append), [["CSVLogger", {}]]
+    if earlier is not None:
+        log.write_text("epoch,loss\\n" + "".join(f"{number},0.5\\n" for number in earlier))
+        callback_state.note_logs([csv])
+        states = [callback_state.capture(csv, print)]
     log.write_text("epoch,loss\\n" + "".join(f"{number},0.5\\n" for number in before))
-    callback_state.before_train_begin([keras.callbacks.CSVLogger(str(log), append=append)], epoch)
+    csv = keras.callbacks.CSVLogger(str(log), append=append)
+    callback_state.before_train_begin([csv], epoch, states)
+    if earlier is not None:
+        assert callback_state.capture(csv, print)[1]["tandem_lines_before"] == (append and 1 + len(earlier))
     return [int(line.split(",")[0]) for line in log.read_text().splitlines()[1:]]
 
 told["logs"] = [
@@ -235,6 +243,11 @@ told["logs"] = [
     logged(2, [0, 1, 2, 3, 0, 1, 2, 3], True),
     logged(2, [0, 1, 2, 3, 0, 1], True),
     logged(0, [0, 1, 2, 3], True),
+    logged(0, [0, 0, 0, 0], True, [0, 0]),
+    logged(0, [0, 1, 0, 1, 2], True, [0, 1]),
+    logged(1, [0, 0, 1, 2], True, [0]),
+    logged(0, [0, 1], False, [5, 6]),
+    logged(0, [0, 1, 2, 0], True, []),
 ]
 
 cost = Keeper(Checkpointing(base / "cost"), host)
@@ -332,4 +345,7 @@ def test_checkpoints_are_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     assert told["said"][0].startswith("No checkpoints are kept: one would take ")
     assert "more than 400 times" in told["said"][1]
     # A log loses lines that are repeated, and none of earlier trainings.
-    assert told["logs"] == [[0, 1], [], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3]]
+    assert told["logs"] == [
+        *([0, 1], [], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3]),
+        *([0, 0], [0, 1], [0, 0], [], [0, 1, 2]),
+    ]
