@@ -97,6 +97,14 @@ class History:
         """The runs of its trials."""
         return tuple(entry for entry in self._all().values() if entry.sweep == sweep)
 
+    def chain(self, entry: RunEntry) -> tuple[RunEntry, ...]:
+        """The run and those that it resumes, the newest first."""
+        found: dict[RunId, RunEntry] = {}
+        while entry.run not in found:  # files can be tampered with
+            found[entry.run] = entry
+            entry = self._all().get(entry.resumed or entry.run, entry)
+        return tuple(found.values())
+
     def find(self, beginning: str) -> RunEntry:
         """The run whose id begins like this. Raises ``TandemError`` for none or several."""
         entries = [entry for entry in self._all().values() if entry.run.startswith(beginning)]

@@ -28,9 +28,11 @@ STEADY_S = 600.0
 
 
 class Start(Protocol):
-    """``NodeRuns.start``; ``back``: as in ``Planner.plan``."""
+    """``NodeRuns.start``; as in ``Planner.plan``."""
 
-    def __call__(self, spec: RunSpec, back: tuple[str, ...]) -> Coroutine[object, object, RunId]: ...
+    def __call__(
+        self, spec: RunSpec, back: tuple[str, ...], *, from_others: bool
+    ) -> Coroutine[object, object, RunId]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +133,16 @@ class Continuation:
                 await self._wait_until_free(following, everybody)
                 if self.next is None:
                     return
-                devices, back = (self.next.devices, self.next.back) if everybody else (following.before, ())
+                following = self.next
+                devices, back = (following.devices, following.back) if everybody else (following.before, ())
                 if following.unless_busy and any(map(self._is_busy, devices)):
                     return
                 needed = set[DeviceId]() if following.wait_s is not None else {*devices} - {*following.before}
                 devices = tuple(each for each in devices if each in needed or self._may_come(each))
                 wanted = for_devices(spec, devices, self._context.me)
                 try:
-                    await self._start(replace(wanted, resume=following.run), back)
+                    wanted = replace(wanted, resume=following.run)
+                    await self._start(wanted, back, from_others=following.from_others)
                     return
                 except TandemError as error:
                     why = why or error.problem

@@ -31,6 +31,8 @@ from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.plan import Plan, RunSpec, TrialOf
 from core.vocabulary.run_folder import RESUMED, WORK
 
+Back = tuple[str, ...] | None
+
 
 @dataclass(frozen=True, slots=True)
 class TrialWanted:
@@ -119,11 +121,12 @@ class Planner:
                 self._context.emit(FilesRead(script=script, done=0, total=0))
 
     async def plan(
-        self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None
+        self, spec: RunSpec, back: Back = None, trial: TrialWanted | None = None, from_others: bool = False
     ) -> Planned:
         """Make the plan. Raises ``TandemError`` if that is impossible, or with the problem passed to ``end``.
 
-        ``back``: not None where a run goes on automatically, with these laptops as well.
+        ``back``: not None where a run goes on automatically, with these laptops as well. ``from_others``:
+        other members have gone on with it.
         """
         self.under_way, self._ended = True, None
         try:
@@ -141,7 +144,7 @@ class Planner:
             elif spec.resume is None:
                 planned = Planned(self._make(spec, self.devices, project), project)
             else:
-                planned = await self._resumed(spec, spec.resume, project, back)
+                planned = await self._resumed(spec, spec.resume, project, back, from_others)
             unsure = await self._look_for_modules(planned.plan, project)
             self._check_ended()
             remarks = tuple(f"{words} The run goes without it." for words in missing)
@@ -220,7 +223,7 @@ class Planner:
         return structs.replace(spec, script=str(script), arguments=old.arguments, **wanted), found
 
     async def _resumed(
-        self, spec: RunSpec, run: RunId, project: planning.LocalProject, back: tuple[str, ...] | None
+        self, spec: RunSpec, run: RunId, project: planning.LocalProject, back: Back, from_others: bool
     ) -> Planned:
         """The plan that resumes a run, with its newest checkpoint, fetched."""
         details = await self._recorder.find(run)
@@ -232,8 +235,8 @@ class Planner:
         spec = resume_plan.with_old_tasks(spec, old, self.devices)
         plan = self._make(spec, self.devices, project)
         self._check_ended()
-        own = back is not None and resume_plan.saw_the_end(details, self._context.me)
-        got = await self._checkpoints.fetch(old, own=own)
+        is_newest = not from_others and resume_plan.saw_the_end(details, self._context.me)
+        got = await self._checkpoints.fetch(old, own=back is not None and is_newest)
         self._check_ended()
         assert got is not None, "only ``end`` stops it"
         owner = resume_plan.stood_in_for(old, self._context.me) if back is not None else None

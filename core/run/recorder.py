@@ -150,15 +150,16 @@ class Recorder:
         for thread in (self._disk, self._reports):
             await thread.do(lambda: None)
 
-    @property
-    def cut_off(self) -> RunEntry | None:
-        """The newest run that was under way when Tandem ended without ending it."""
-        return self._history.cut_off
+    async def cut_off(self) -> tuple[RunEntry, ...]:
+        """The newest run that was under way when Tandem ended without ending it, or the newest run of all if
+        an earlier start of this node found that; then those that it resumes."""
+        found = self._history.cut_off or self._history.cut_off_before
+        return () if found is None else await self._disk.do(self._history.chain, found)
 
     @property
-    def cut_off_before(self) -> RunEntry | None:
-        """The newest run of all, if an earlier start of this node found that it was cut off."""
-        return self._history.cut_off_before
+    def is_cut_off_anew(self) -> bool:
+        """Whether this start of the node is the first to find it."""
+        return self._history.cut_off is not None
 
     async def newest(self, limit: int) -> RunList:
         entries = await self._disk.do(self._history.newest, limit)

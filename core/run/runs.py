@@ -21,7 +21,7 @@ from core.run.leftovers import DAY_S, GB, Leftovers, Trimming, sweep_copies
 from core.run.modules import Modules
 from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
-from core.run.planner import Planner, TrialWanted
+from core.run.planner import Back, Planner, TrialWanted
 from core.run.precedence import HeldRequest, Present
 from core.run.readiness import Readiness
 from core.run.recorder import Recorder
@@ -181,7 +181,7 @@ class NodeRuns:
         return await self.trimming.clear(also)
 
     async def start(
-        self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None
+        self, spec: RunSpec, back: Back = None, trial: TrialWanted | None = None, from_others: bool = False
     ) -> RunId:
         """Press Train. Returns once the run is planned. The rest is as in ``Planner.plan``."""
         pressed_s = self._context.clock.time()
@@ -193,7 +193,7 @@ class NodeRuns:
         self.warm.foresee()
         self._begin_work()
         try:
-            planned = await self.planner.plan(spec, back, trial)
+            planned = await self.planner.plan(spec, back, trial, from_others)
         except BaseException:
             self._end_work_if_idle()
             raise

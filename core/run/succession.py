@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from msgspec import structs
@@ -37,6 +37,17 @@ from core.vocabulary.plan import Plan, RunOwner, RunSpec
 from core.vocabulary.traffic import LinkBack, LinkLost
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A run that a crash of this node or its trainer ended. ``runs``: it, and those that it resumes;
+    ``devices``: laptops that were in one of these; ``step``: steps done here."""
+
+    following: Next
+    runs: frozenset[RunId]
+    devices: frozenset[DeviceId]
+    step: int
+
+
 class Succession:
     """Both sides of it on this node."""
 
@@ -58,9 +69,8 @@ class Succession:
         self._stand_in: StandIn | None = None
         self.has_handed_back = False
         """The run here ends, or has ended, only to go on elsewhere."""
-        self.lost: Next | None = None
-        """The run that a crash of this node or its trainer ended, to be continued if a member went on with
-        it."""
+        self.lost: Lost | None = None
+        """To be continued if a member went on with one of its runs."""
         self._chain: set[RunId] = set()
         """The run under way that was started here, and those that it resumes."""
         self._were_in: set[DeviceId] = set()
@@ -132,22 +142,26 @@ class Succession:
         """After the node's start: continue a run that was started here and was under way when the node died
         (``go_on``), or tell the user how."""
         await self._recall(history)
-        entry = history.cut_off or history.cut_off_before
-        if entry is None or entry.spec is None or entry.sweep:  # a sweep goes on as a whole
+        chain = await history.cut_off()
+        if not chain or (entry := chain[0]).spec is None or entry.sweep:  # a sweep goes on as a whole
             return
         me, wait_s = self._context.me, self._context.limits.recover_s
         # Without a script, it is another laptop's run: its project and arguments are in that one's records.
         spec = structs.replace(entry.spec, script=entry.source if entry.spec.script else "")
         devices = tuple(dict.fromkeys((me, *entry.device_ids)))
+        kept, step = None, 0
+        for each in chain:  # the newest may have been lost before its first checkpoint
+            folder = self._context.folder(each.run) / run_folder.CHECKPOINTS
+            kept = await self._context.files.do(checkpoint_store.newest_by_size, folder)
+            if kept is not None:
+                entry, step = each, kept.head.moment.step
+                break
         following = Next(entry.run, devices, (me,), (), wait_s, spec=spec, from_others=True)
+        were_in = frozenset(device for each in chain for device in each.device_ids)
         # From now on another laptop may report that it went on, and have the only checkpoint.
-        self.lost = following
+        self.lost = Lost(following, frozenset(each.run for each in chain), were_in, step)
         self.reconsider()
-        if history.cut_off is None:
-            return
-        folder = self._context.folder(entry.run) / run_folder.CHECKPOINTS
-        has_checkpoint = await self._context.files.do(checkpoint_store.newest_by_size, folder) is not None
-        if not has_checkpoint or self.lost is None:
+        if kept is None or self.lost is None or not history.is_cut_off_anew:
             return
         if go_on:
             self._go_on(following)
@@ -169,12 +183,13 @@ class Succession:
             self._chain, self._were_in = set(), set()
         else:
             self._chain.add(plan.resume.run)
-            if self.lost is not None and self.lost.run == plan.resume.run:
-                self._were_in.update(self.lost.devices)
+            if self.lost is not None and plan.resume.run in self.lost.runs:
+                self._chain |= self.lost.runs
+                self._were_in |= self.lost.devices
         self._chain.add(plan.run)
         self._were_in.update(member.device for member in plan.members)
         self._ahead = None
-        if self.lost is not None and self.lost.run in self._chain:
+        if self.lost is not None and self.lost.runs <= self._chain:
             self.lost = None
         if plan.owner is not None and plan.resume is not None:
             for run in {plan.resume.run, plan.owner.run}:
@@ -226,7 +241,11 @@ class Succession:
                 # Another laptop may go on with it: the trainers here were the last ones of their half.
                 wait_s, spec = self._context.limits.recover_s, self._continuation.spec
                 run = state.plan.run
-                self.lost = Next(run, (me, *others), (me,), (), wait_s, spec=spec, from_others=True)
+                following = Next(run, (me, *others), (me,), (), wait_s, spec=spec, from_others=True)
+                runs, were_in = {run}, set(others)
+                if run in self._chain:  # otherwise it made no step
+                    runs, were_in = self._chain, self._were_in
+                self.lost = Lost(following, frozenset(runs), frozenset(were_in), _done(state))
             return None
         run, device, name = ahead
         return Next(run, tuple(dict.fromkeys((*staying, device))), staying, (name,), from_others=True)
@@ -244,11 +263,14 @@ class Succession:
         if starter is None:
             if self._continuation.is_in_a_run():
                 return
-            if self.lost is not None and self.lost.run == run and device in self.lost.devices:
+            if self.lost is not None and run in self.lost.runs and device in self.lost.devices:
                 lost, self.lost = self.lost, None
-                self._chain, self._were_in = {run}, set(lost.devices)
+                self._chain, self._were_in = {*lost.runs}, {*lost.devices}
+                devices = tuple(dict.fromkeys((*lost.following.devices, device)))
+                # A checkpoint that is further is found by asking for that run.
+                further = run if step > lost.step else lost.following.run
                 self._answer(device)
-                self._go_on(replace(lost, back=(name,)))
+                self._go_on(replace(lost.following, run=further, devices=devices, back=(name,)))
             elif run in self._chain:
                 following = self._continuation.next
                 if following is None:  # it was stopped here, or has ended
@@ -264,9 +286,7 @@ class Succession:
             if part.takes_part:  # otherwise it was lost while the run ended
                 del self._claims[device]
             return
-        own, resumed = starter.state.tally.last, starter.state.plan.resume
-        done = 0 if resumed is None else resumed.moment.step
-        done = done if own is None or own.done is None else own.done
+        done = _done(starter.state)
         self._answer(device)
         if step > done:
             self._ahead = run, device, name
@@ -285,6 +305,14 @@ class Succession:
         self._context.send(device, ms.TakenBack(run=run, goes_on=goes_on))
         if goes_on:
             self._bring_in(device)
+
+
+def _done(state: co.Coordination) -> int:
+    """Steps done, including those of the runs before."""
+    own, resumed = state.tally.last, state.plan.resume
+    if own is None or own.done is None:
+        return 0 if resumed is None else resumed.moment.step
+    return own.done
 
 
 def _handed_back(name: str) -> Problem:

@@ -94,6 +94,15 @@ def test_a_run_that_was_under_way_is_marked_as_cut_off(tmp_path: Path) -> None:
     second.close()
 
 
+def test_a_run_is_found_with_those_that_it_resumes_even_if_files_were_tampered_with(history: History) -> None:
+    first, second = entry(1), replace(entry(2), resumed=entry(1).run)
+    for each in (first, second, entry(3)):
+        history.put(each)
+    assert history.chain(second) == (second, first)
+    history.put(around := replace(first, resumed=second.run))
+    assert history.chain(second) == (second, around)
+
+
 def test_a_full_disk_hides_no_run_that_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = opened(tmp_path)
     first.put(entry(1, Training()))

@@ -22,6 +22,7 @@ from core.run.coordinator import state as co
 from core.run.participant import state as pa
 from core.run.resume import plan as resume_plan
 from core.run.returns import HANDLED, Returns
+from core.run.stand_in import StandIn
 from core.runtime.background import Background
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
@@ -287,7 +288,7 @@ class Node:
     async def load(self, devices: Iterable[DeviceId]) -> None:
         await asyncio.sleep(1.0)
 
-    async def start(self, spec: RunSpec, back: tuple[str, ...]) -> RunId:
+    async def start(self, spec: RunSpec, back: tuple[str, ...], *, from_others: bool) -> RunId:
         assert not self.is_in_a_run and spec.resume is not None
         self.under_way, self.why_ended = True, None
         try:
@@ -377,7 +378,8 @@ class Node:
     async def do(self, work: Callable[..., object], *given: Any) -> object:
         assert work is checkpoint_store.newest_by_size
         await asyncio.sleep(0)
-        return self.kept.get(RunId(given[0].parent.name))
+        step = self.kept.get(RunId(given[0].parent.name))
+        return step and SimpleNamespace(head=SimpleNamespace(moment=SimpleNamespace(step=step)))
 
     def post(self, work: Callable[..., object], runs: Path, run: RunId, successor: RunId) -> None:
         self.successors[run] = successor
@@ -409,8 +411,6 @@ class House:
         self.number = 0
         self.runs: list[Run] = []
         self.plans: dict[RunId, Plan] = {}
-        self.has_forgotten = False
-        """A starter crashed in a run that resumes another: it takes back only the newer one."""
         self.crashes: list[BaseException] = []
         self.broken: list[tuple[DeviceId, DeviceId]] = []
         self.nodes = {device: Node(self, device) for device in (ANNA, BEN, CLEO)}
@@ -476,9 +476,11 @@ class House:
     def crash(self, device: DeviceId, *, go_on: bool) -> None:
         """A node dies with its trainers, and is started again. It is linked with nobody then."""
         before, led = self.nodes[device], self.nodes[device].led
-        entry = None if led is None or before.returns.continuation.spec is None else _entry(led, before)
-        self.has_forgotten |= led is not None and led.starter.plan.resume is not None
+        spec = before.returns.continuation.spec
+        entry = None if led is None or spec is None else _entry(led.starter.plan, spec)
         stands_in = before.returns._succession._stand_in
+        if led is not None and (owner := led.starter.plan.owner) is not None:  # its record has no end
+            stands_in = StandIn(owner)
         before.is_dead = True
         before.returns.close()
         self.loop.create_task(before.background.cancel())
@@ -495,8 +497,17 @@ class House:
 
         own = [run.run for run in self.runs if device in run.members]
         was = before.cut_off if before.cut_off is not None and own[-1:] == [before.cut_off.run] else None
-        after.cut_off = entry or was
-        history: Any = SimpleNamespace(cut_off=entry, cut_off_before=was, last_stand_in=last_stand_in)
+        found = after.cut_off = entry or was
+        chain = [] if found is None else [found]
+        while chain and (resumed := self.plans[chain[-1].run].resume) is not None:
+            chain.append(_entry(self.plans[resumed.run], None))
+
+        async def cut_off() -> list[RunEntry]:
+            return chain
+
+        history: Any = SimpleNamespace(
+            cut_off=cut_off, is_cut_off_anew=entry is not None, last_stand_in=last_stand_in
+        )
         after.background.start("recover", after.returns.recover(history, go_on=go_on))
 
     def tell_who_is_busy(self) -> None:
@@ -513,15 +524,15 @@ class House:
             node.returns.close()
 
 
-def _entry(run: Run, node: Node) -> RunEntry:
-    devices = tuple(member.device for member in run.starter.plan.members)
+def _entry(plan: Plan, spec: RunSpec | None) -> RunEntry:
+    devices = tuple(member.device for member in plan.members)
     return RunEntry(
-        run=run.run,
+        run=plan.run,
         started_s=0.0,
         script="train.py",
         source="/train.py",
         devices=tuple(NAMES[device] for device in devices),
         device_ids=devices,
-        spec=node.returns.continuation.spec,
+        spec=spec,
         phase=Training(),
     )

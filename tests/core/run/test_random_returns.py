@@ -74,7 +74,7 @@ async def _order(loop: JumpingLoop, any_of: random.Random) -> None:
     led = [each for each in house.runs if each.is_led]
     # Nobody takes back what the starter has ended before it crashed.
     has_ended = any(each.me == ANNA and each.over and ANNA not in goes_on(each) for each in house.runs)
-    is_excused = house.has_forgotten or (has_ended and "crash" in asked)
+    is_excused = has_ended and "crash" in asked
     assert len(led) <= 1 or is_excused, "two halves go on side by side"
     if not asked & {"stop", "leave", "crash"} and (led or "kill" not in asked):
         for number, run in enumerate(house.runs):

@@ -41,14 +41,14 @@ QUICK = RunLimits(look_s=0.05, idle_s=0.3, stand_in_s=5.0, recover_s=5.0)
 
 
 @pytest.fixture
-async def two(tmp_path: Path) -> AsyncIterator[Lan]:
-    async with Lan(tmp_path, ("Anna", "Ben"), QUICK, tells_busy=True) as lan:
-        yield lan
+def limits() -> RunLimits:
+    return QUICK
 
 
 @pytest.fixture
-def limits() -> RunLimits:
-    return QUICK
+async def two(tmp_path: Path, limits: RunLimits) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, ("Anna", "Ben"), limits, tells_busy=True) as lan:
+        yield lan
 
 
 @pytest.fixture
@@ -236,6 +236,55 @@ async def test_a_starter_that_was_restarted_twice_takes_its_run_back(two: Lan, s
     await finish(two, again, ben)
 
 
+@pytest.mark.parametrize("limits", [dataclasses.replace(QUICK, recover_s=0.05)], ids=["hasty"])
+@pytest.mark.parametrize("go_on", [False, True], ids=["asks", "by itself"])
+@pytest.mark.parametrize(("own", "from_step"), [(50, 70), (90, 90)], ids=["behind", "ahead"])
+async def test_a_starter_that_crashed_again_after_it_went_on_alone_takes_its_run_back(
+    two: Lan, spec: RunSpec, own: int, from_step: int, go_on: bool
+) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    two.lose(anna, ben, LOST)
+    await goes_on(two, run, ben, step=70)
+    once = await two.crash("Anna", go_on=True)
+    alone = await goes_on(two, run, once, step=own)
+    again = await two.crash("Anna", go_on=go_on)
+    if go_on:
+        await to_training(two, again)
+        assert members(again) == {"Anna"} and run_of(again) != alone
+        again.trainers[-1].say(at(own))
+
+    two.mend(again, ben)
+
+    await two.wait_until(lambda: again.state.run and members(again) == {"Anna", "Ben"})
+    await two.wait_until(lambda: run_of(ben) == run_of(again))
+    await to_training(two, again, ben)
+    assert again.state.run is not None and again.state.run.plan.resume is not None
+    assert again.state.run.plan.resume.moment.step == from_step
+    await finish(two, again, ben)
+
+
+@pytest.mark.parametrize("limits", [dataclasses.replace(QUICK, recover_s=0.05)], ids=["hasty"])
+@pytest.mark.parametrize("go_on", [False, True], ids=["asks", "by itself"])
+async def test_a_starter_that_crashed_again_before_its_next_checkpoint_goes_on_from_the_run_before(
+    two: Lan, spec: RunSpec, go_on: bool
+) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    two.lose(anna, ben, LOST)
+    once = await two.crash("Anna", go_on=True)
+    await two.wait_until(lambda: once.trainers)
+    checkpoint_store.clear(once.home.runs / run_of(once) / run_folder.CHECKPOINTS)
+    again = await two.crash("Anna", go_on=go_on)
+    if go_on:
+        await goes_on(two, run, again)
+        await finish(two, again)
+    else:
+        (notice,) = [event.problem for event in again.events if isinstance(event, ev.NoticeRaised)]
+        assert notice.code == "run-cut-off" and notice.detail == run
+    await goes_on(two, run, ben)
+
+
 @pytest.mark.parametrize(("reason", "goes_back"), [("killed", True), ("script-error", False)])
 async def test_a_half_that_went_on_outlives_the_starters_own_half(
     two: Lan, spec: RunSpec, reason: str, goes_back: bool
@@ -259,6 +308,32 @@ async def test_a_half_that_went_on_outlives_the_starters_own_half(
     assert anna.state.run is not None and anna.state.run.plan.resume is not None
     assert anna.state.run.plan.resume.moment.step == 70
     await finish(two, anna, ben)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["under way", "killed"])
+async def test_a_half_outlives_the_starters_own_that_another_laptop_has_come_back_to(
+    three: Lan, spec: RunSpec, killed: bool
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    for other in (anna, cleo):
+        three.lose(other, ben, LOST)
+    await goes_on(three, run, ben, step=70)
+    cleo.trainers[-1].end(failing("killed"))
+    alone = await goes_on(three, run, anna, cleo)
+    if killed:
+        for node in (cleo, anna):
+            node.trainers[-1].end(failing("killed"))
+        await three.wait_until(lambda: anna.over and run_of(anna) == alone)
+        assert isinstance(anna.phase, Failed) and anna.phase.problem.code == "killed"
+
+    three.mend(anna, ben)
+
+    await three.wait_until(lambda: run_of(anna) != alone and run_of(ben) == run_of(anna))
+    await to_training(three, anna, ben, cleo)
+    assert anna.state.run is not None and anna.state.run.plan.resume is not None
+    assert anna.state.run.plan.resume.moment.step == 70
+    await finish(three, anna, ben, cleo)
 
 
 @pytest.mark.parametrize("limits", [dataclasses.replace(QUICK, recover_s=0.05)], ids=["hasty"])
