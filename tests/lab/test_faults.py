@@ -23,6 +23,7 @@ from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, batches, weights
 from tests.lab.network import Network
+from tests.lab.test_leaving import await_tidied
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(1200)]
 
@@ -174,6 +175,8 @@ def ends_as(laptops: Laptops, run: RunId, digest: str, last: int) -> None:
         assert agent.ends(run, 2 * TRAINED_S) == Finished()
         assert digest_of(agent, run) == digest
         assert len(set(steps(agent, run))) > 10 and max(steps(agent, run)) == last - 1
+        assert agent.trainers() == []
+        await_tidied(agent, run)
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)

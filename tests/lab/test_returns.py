@@ -8,8 +8,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,7 @@ STEPS = 1500
 BRAKED, NEARLY_OVER, PACE_S = 1000, 150, 0.01
 """Steps of a training that is braked until they are needed; so many take less time than a start."""
 AWAY_S, CABLE_S = 300.0, 15.0
+SHORT_S, LID_S, MINUTE_S = 3.0, 30.0, 60.0
 EPOCHS = 10
 LOGGED = ("--epochs", str(EPOCHS), "--logs", "--validate")
 """Each epoch ends with a validation, and its callbacks write logs and a model."""
@@ -423,6 +424,82 @@ def test_three_laptops_get_over_one_fault_after_the_other_in_one_training(
 
     brake.unlink()
     ends_well(anna, run, expected, anna, ben, cleo)
+
+
+@pytest.mark.complete
+def test_three_laptops_get_over_what_people_do_to_them_in_one_training(
+    laptops: Laptops, network: Network, tmp_path: Path, wanted: Wanted
+) -> None:
+    """A cable is out for three seconds, a worker's lid is closed and then the starter's, one leaves and is
+    added again, a worker gets another address, and a cable is out for a minute."""
+    them = anna, ben, cleo = laptops.first(3)
+    expected = wanted(laptops, BRAKED)
+    brake = tmp_path / "brake"
+    brake.touch()
+    run = train(laptops, tmp_path / "people", PACE_S, ben, cleo, steps=BRAKED, brake=brake)
+    under_way(run, *them)
+
+    with faults.cable_out(network, 1):
+        time.sleep(SHORT_S)
+    assert makes_steps_with(anna, *them) == run, "nobody left"
+
+    with faults.lid_closed(network, 1, ben), lasting(LID_S):
+        goes_on_without(anna, run, ben)
+    run = goes_on(anna, run, *them).plan.run
+    under_way(run, *them)
+    linked(ben, cleo)
+
+    with faults.lid_closed(network, 0, anna), lasting(LID_S):
+        alone = goes_on(ben, run, ben, cleo).plan
+    assert alone.owner is not None and alone.owner.device == anna.device
+    run = all_train(anna, run, *them).plan.run
+    kept(anna, run)
+
+    assert says(cleo, "leave") == {"ok": True, "run": run, "did": "leave"}
+    goes_on_without(anna, run, cleo)
+    assert says(anna, "add", "cleo")["ok"] is True
+    run = goes_on(anna, run, *them).plan.run
+    kept(anna, run)
+
+    moved, former = "10.77.0.13", network.address(2)
+    try:
+        assert faults.calls_from(network, 0, former) >= 2 and not faults.calls_from(network, 0, moved)
+        faults.move(network, 2, moved)
+        anna.until(lambda state: faults.calls_from(network, 0, moved) >= 2 or None, "call the new address")
+        run = makes_steps_with(anna, *them)
+        kept(anna, run)
+
+        with faults.cable_out(network, 1), lasting(MINUTE_S):
+            goes_on_without(anna, run, ben)
+        run = all_train(anna, run, *them).plan.run
+
+        brake.unlink()
+        ends_well(anna, run, expected, *them)
+    finally:
+        faults.move(network, 2, former)
+    anna.until(lambda state: faults.calls_from(network, 0, former) or None, "call the former address")
+
+
+@contextmanager
+def lasting(seconds: float) -> Iterator[None]:
+    """For at least so long."""
+    began_s = time.monotonic()
+    yield
+    time.sleep(max(0.0, began_s + seconds - time.monotonic()))
+
+
+def makes_steps_with(agent: Agent, *them: Agent) -> RunId:
+    """Waits until it makes further steps with all of these, in any run."""
+    before = newest_step(agent)
+
+    def making_steps(state: State) -> RunId | None:
+        run = state.run
+        if run is None or run.over or {*run.staying} != {each.device for each in them}:
+            return None
+        done = [each.progress.done if each.progress else None for each in run.members.values()]
+        return run.plan.run if all(each is not None and each > before + 2 for each in done) else None
+
+    return agent.until(making_steps, "make steps with all of them", 3 * TRAINED_S)
 
 
 def goes_on_without(agent: Agent, run: RunId, lost: Agent) -> None:
