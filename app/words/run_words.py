@@ -191,7 +191,8 @@ def share_of(run: Run, device: DeviceId) -> Share | None:
             # The shares have just changed, and only the newest report tells.
             newest = max(known, key=lambda each: (each.fit, each.step))
             if newest is not progress:
-                rows = whole - (newest.share or 0) if len(known) == 2 else -1
+                is_of_two = len(known) == 2 and (newest.fit, newest.rows) == (progress.fit, whole)
+                rows = whole - (newest.share or 0) if is_of_two else -1
         if 0 <= rows <= whole > 0:
             return Share(rows, whole, measured=True)
     total = sum(each.share for each in plan.members)

@@ -377,6 +377,7 @@ class Returns:
                 self._refused(device, problems.declined(absent.name, problem))
             self.on_news()
 
+        absent.invited = True  # its link may have been lost and back meanwhile
         self.invitation = Invitation(self._context, device, planned, on_over)
 
     def _refused(self, device: DeviceId, problem: Problem) -> None:

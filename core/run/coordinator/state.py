@@ -305,12 +305,12 @@ class Coordination:
 
     @property
     def left_out(self) -> list[DeviceId]:
-        """Who came back for this run, or was lost in it, if it came to no first step."""
+        """Other laptops that came back for this run, or were lost in it, if it came to no first step."""
         resume = self.plan.resume
         if not self.falls_back or resume is None or self.tally.first is not None:
             return []
-        parts = self.parts.items()
-        return [each for each, part in parts if self.name(each) in resume.back or not part.takes_part]
+        others = [(each, part) for each, part in self.parts.items() if each != self.me]
+        return [each for each, part in others if self.name(each) in resume.back or not part.takes_part]
 
     @property
     def stopped_by(self) -> str | None:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -157,10 +159,17 @@ def test_the_present_share_of_the_batch() -> None:
     assert run_words.share_words(balanced, ME) == "", "not known yet"
     moving = replace(balanced, members={ME: member(50), OTHER: member(16)})
     assert run_words.share_words(moving, ME) == "50 of 64 rows"
-    later = MemberState(progress=replace(HALF, share=30, samples_s=640.0, step_s=0.1, step=HALF.step + 1))
-    changing = replace(moving, members={ME: member(50), OTHER: later})
+
+    def later(share: int, **more: Any) -> MemberState:
+        more = {"samples_s": 640.0, "step": HALF.step + 1, **more}
+        return MemberState(progress=replace(HALF, share=share, step_s=0.1, **more))
+
+    changing = replace(moving, members={ME: member(50), OTHER: later(30)})
     assert run_words.share_words(changing, OTHER) == "30 of 64 rows"
     assert run_words.share_words(changing, ME) == "34 of 64 rows", "together they are the batch"
+    for newer in (later(20, fit=HALF.fit + 1), later(2, samples_s=100.0)):
+        elsewhere = replace(moving, members={ME: member(50), OTHER: newer})
+        assert run_words.share_words(elsewhere, ME) == "", "another batch tells nothing of this one"
     for odd in (member(65), member(-1), member(5, None), member(5, float("inf")), member(5, float("nan"))):
         assert run_words.share_words(replace(moving, members={**moving.members, ME: odd}), ME) == ""
     assert run_words.share_words(replace(moving, plan=replace(fixed, strategy="own")), ME) == ""

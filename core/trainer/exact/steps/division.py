@@ -340,17 +340,22 @@ class Sharings:
         return replace(known, sums=known.sums | found) if self.at_tape else Sharing(whole=True)
 
 
+_FUNCTIONS = ("activation", "regularizer")
+"""Endings of the names of a layer's functions that run in each step."""
+
+
 def _own_code(model: Any) -> str:
     """What in a step of Keras' own runs code from the script, or ``""``."""
     for layer in private.layers_of(model):
-        functions = (getattr(layer, name, None) for name in ("activation", "activity_regularizer"))
+        functions = [value for name, value in vars(layer).items() if name.endswith(_FUNCTIONS)]
         if type(layer).__name__ == "Lambda" or any(map(_is_own, (layer, *functions))):
             return f"the model {model.name}" if layer is model else f"the layer {layer.name}"
     return "a loss or metric of the script" if any(map(_is_own, private.compiled_with(model))) else ""
 
 
 def _is_own(part: Any) -> bool:
-    """Whether a function, or the class of an object, is from the script."""
+    """Whether a function, the class of an object, or the function in a wrapper of Keras' is the script's."""
+    part = getattr(part, "_fn", None) or getattr(part, "fn", None) or part
     module = getattr(part, "__module__", None) or type(part).__module__
     return part is not None and not isinstance(part, str) and not module.startswith(("keras.", "tensorflow."))
 

@@ -3,8 +3,10 @@ they cannot."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -19,9 +21,9 @@ from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import LEFT_RUN, Problem
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Exit, Failed, Finished, Stopped, Training
-from core.vocabulary.plan import Plan, Role
+from core.vocabulary.plan import Moment, Plan, Resumption, Role
 from core.vocabulary.progress import EpochEnd, Expectation
 from core.vocabulary.traffic import From, LinkLost
 from core.vocabulary.trainer_messages import EpochEnded, Measured, MeetWithout, StatusChanged
@@ -503,3 +505,12 @@ def test_members_of_one_generation_agree_who_is_gone_wherever_links_break(
                 assert order.generation > generation, "no generation comes again"
                 gone, generation = gone | set(order.gone), order.generation
                 assert gone_in.setdefault(generation, gone) == gone
+
+
+def test_a_laptop_does_not_leave_itself_out_of_a_continuation_that_came_to_no_step() -> None:
+    """Otherwise one that cannot go on by itself would try again without end."""
+    resume = Resumption(run=RunId("before"), checkpoint=MANIFEST.digest, moment=Moment())
+    request = ms.Prepare(plan=replace(TWO, resume=resume), manifest=MANIFEST)
+    state = co.coordinate(ANNA, request, 0.0, falls_back=True)
+    parts = {device: dataclasses.replace(part, takes_part=False) for device, part in state.parts.items()}
+    assert dataclasses.replace(state, parts=MappingProxyType(parts)).left_out == [BEN]

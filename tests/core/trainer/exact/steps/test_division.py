@@ -131,3 +131,24 @@ def test_what_an_audit_found_is_told_with_its_cost_and_with_the_steps_that_may_b
     assert sharings.report_findings("kind", traced, found, 140, again=again) == back_to
     assert said == {words: "may differ" in words}
     assert sharings.of("kind").whole and engine.whole == {"the model"}
+
+
+def test_own_code_is_found_in_wrappers_of_keras_and_in_every_function_of_a_layer(tf: Any) -> None:
+    import keras
+
+    from core.trainer.exact.steps.division import _own_code
+
+    def own(*values: Any) -> Any:
+        return keras.ops.mean(values[-1])
+
+    def found(layer: Any = None, **compiled: Any) -> str:
+        model = keras.Sequential([keras.Input((4, 3)), layer or keras.layers.LSTM(2)])
+        model.compile(**{"loss": "mse", **compiled})
+        return _own_code(model)
+
+    assert found() == ""
+    assert found(keras.layers.Dense(2, "tanh", kernel_regularizer="l2"), metrics=["mae"]) == ""
+    assert found(metrics=[keras.metrics.MeanMetricWrapper(own)]) == "a loss or metric of the script"
+    assert found(loss=keras.losses.MeanSquaredError(), metrics=[own]) == "a loss or metric of the script"
+    assert found(keras.layers.LSTM(2, recurrent_activation=own, name="gates")).startswith("the layer ")
+    assert found(keras.layers.Dense(2, kernel_regularizer=own, name="dense")) == "the layer dense"
