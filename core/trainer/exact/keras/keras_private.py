@@ -263,6 +263,11 @@ def compiled_with(model: Any) -> list[Any]:
     return list(flatten([model.loss, *given]))
 
 
+def function_of(part: Any) -> Any:
+    """The function that a wrapper of Keras', such as ``MeanMetricWrapper``, calls; else the part itself."""
+    return getattr(part, "_fn", None) or getattr(part, "fn", None) or part
+
+
 def layers_of(model: Any) -> list[Any]:
     """The model and every layer in it."""
     return list(model._flatten_layers())

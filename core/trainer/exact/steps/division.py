@@ -355,7 +355,7 @@ def _own_code(model: Any) -> str:
 
 def _is_own(part: Any) -> bool:
     """Whether a function, the class of an object, or the function in a wrapper of Keras' is the script's."""
-    part = getattr(part, "_fn", None) or getattr(part, "fn", None) or part
+    part = private.function_of(part)
     module = getattr(part, "__module__", None) or type(part).__module__
     return part is not None and not isinstance(part, str) and not module.startswith(("keras.", "tensorflow."))
 

@@ -159,6 +159,8 @@ def main() -> None:
     compiled.compile(loss="mse", metrics=["mae"], weighted_metrics=[None])
     if private.compiled_with(compiled) != ["mse", "mae", None]:
         wrong.append("_compile_metrics has not what compile got in _user_metrics and _user_weighted_metrics")
+    if private.function_of(keras.metrics.MeanMetricWrapper(abs)) is not abs:
+        wrong.append("a MeanMetricWrapper has its function not in _fn")
     if not private.is_default(Callback().on_train_batch_end):
         wrong.append("a callback's unused hook does not count as default")
     print(json.dumps(wrong))
