@@ -101,6 +101,7 @@ def large_text(qapp: QApplication) -> Iterator[None]:
 def settle(qtbot: QtBot) -> None:
     for _ in range(4):
         qtbot.wait(5)
+        QApplication.processEvents()  # all of them: on a busy machine the wait may end before any
 
 
 def bars(window: QWidget) -> list[str]:
