@@ -349,7 +349,7 @@ def soak(soak: Soak, minutes: float) -> None:
 
 
 def compare_logs(together: Path, alone: Path) -> None:
-    """Each epoch had one machine's batches and losses; where not, tells which epoch was the first."""
+    """Each epoch had one machine's batches and losses; if not, shows by how much each epoch differs."""
     got, wanted = (list(csv.DictReader((folder / "log.csv").open())) for folder in (together, alone))
     apart = [
         {name: float(ours[name]) - float(theirs[name]) for name in theirs}

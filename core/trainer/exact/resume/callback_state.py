@@ -135,7 +135,7 @@ def before_train_begin(callbacks: Sequence[Any], epoch: int, states: Sequence[An
                     setattr(callback, _LINES_BEFORE, before)
                     _cut(Path(callback.filename), callback.sep, epoch, before)
                 case _ if epoch or not callback.append:  # Otherwise all lines may be of earlier trainings.
-                    _cut(Path(callback.filename), callback.sep, epoch, 0)
+                    _cut(Path(callback.filename), callback.sep, epoch, None)
             callback.append = True
 
 
@@ -146,11 +146,14 @@ def _lines(log: Path) -> list[str] | None:
         return None  # The file is missing, or not on this disk.
 
 
-def _cut(log: Path, separator: str, epoch: int, before: int) -> None:
+def _cut(log: Path, separator: str, epoch: int, before: int | None) -> None:
+    """``before``: lines that the log had when the training began; None: unknown."""
     lines = _lines(log) or []
     kept, later = len(lines), math.inf
     # Read backwards, and only while epochs go down: elsewhere the log may hold more earlier trainings.
-    while kept > before and epoch <= (number := _epoch_of(lines[kept - 1], separator)) <= later:
+    while kept > (before or 0) and epoch <= (number := _epoch_of(lines[kept - 1], separator)) <= later:
+        if number == later and before is None:
+            break  # an earlier training of one epoch
         kept, later = kept - 1, number
     if kept < len(lines):
         log.write_text("".join(lines[:kept]))

@@ -248,6 +248,7 @@ told["logs"] = [
     logged(1, [0, 0, 1, 2], True, [0]),
     logged(0, [0, 1], False, [5, 6]),
     logged(0, [0, 1, 2, 0], True, []),
+    logged(1, [1, 1], True),
 ]
 
 cost = Keeper(Checkpointing(base / "cost"), host)
@@ -347,5 +348,5 @@ def test_checkpoints_are_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     # A log loses lines that are repeated, and none of earlier trainings.
     assert told["logs"] == [
         *([0, 1], [], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3]),
-        *([0, 0], [0, 1], [0, 0], [], [0, 1, 2]),
+        *([0, 0], [0, 1], [0, 0], [], [0, 1, 2], [1]),
     ]
